@@ -1,1 +1,1 @@
-"""Crossed features. A package, so that its modules do not stand before those of tests/ that have the same names."""
+"""Tests of combined features, as a package so that its module names do not hide equal names in tests/."""

@@ -1,8 +1,8 @@
-"""Combinations that are no case, each with its reason. Whatever is not listed must work.
+"""Combinations that are excluded from the crossed cases, each with its reason; all others must work.
 
 A rule is a set of terms, (dimension, values); it forbids a case that has one of the values of every term. `REFUSED`
-holds what the package refuses by design, with the words that its error must contain, so that a test can check that it
-does; `MEANINGLESS` holds combinations that say nothing, and `UNWRITTEN` what no file of a format can hold.
+lists combinations that the package refuses by design, with words that the error must contain, so that a test can check
+them. `MEANINGLESS` lists combinations without a meaning, `UNWRITTEN` those that a file format cannot express.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Rule:
     terms: tuple[frozenset[Value], ...]
 
     def forbids(self, case: Sequence[Value]) -> bool:
-        """Whether a case has one of the values of every term."""
+        """Return whether a case has one of the values of every term."""
         return all(not term.isdisjoint(case) for term in self.terms)
 
 
@@ -35,12 +35,12 @@ def rule(reason: str, **terms: str | tuple[str, ...]) -> Rule:
 
 
 def but(dimension: str, *values: str) -> tuple[str, ...]:
-    """Return all values of a dimension but these."""
+    """Return all values of a dimension except these."""
     known = (SYSTEM_SUITE if dimension in SYSTEM_SUITE else QUANTITY_SUITE)[dimension].values
     return tuple(x for x in known if x not in values)
 
 
-MOST_FREEDOMS, MOST_DIFFERENTIATED = 14, 10  # of the tree of a case
+MOST_FREEDOMS, MOST_DIFFERENTIATED = 14, 10  # limits of the degrees of freedom of the tree of a case
 HEAVY = {
     *(
         ("way", x)
@@ -72,7 +72,7 @@ REFUSED: list[Rule] = [
     rule("events cut steps, and samples need whole ones", control=SAMPLED, event=but("event", "none")),
     rule("threads share out states, cores share out each state", threads="2", use="cores"),
 ]
-# Defects that wait for their repair: what they concern is not run, and a test expects the example to fail.
+# Known defects that are not repaired yet: such cases are not run, and a test expects the example to fail.
 KNOWN: list[tuple[Rule, Case]] = []
 MEANINGLESS: list[Rule] = [
     rule("without loops there is no form", closure="none", form=("minimal", "projected", "lagrange")),
@@ -97,12 +97,12 @@ UNWRITTEN: list[Rule] = [
 
 
 def waits(case: Sequence[Value]) -> bool:
-    """Whether a case, or a part of one, waits for the repair of a known defect."""
+    """Return whether a case, or a part of one, contains a known defect that is not repaired yet."""
     return any(r.forbids(case) for r, _ in KNOWN)
 
 
 def small(case: Sequence[Value]) -> bool:
-    """Whether a case takes seconds: what is differentiated or solved in code grows with the cube of its freedoms."""
+    """Return whether a case takes only seconds: derivatives and solvers in code grow with the cube of the freedoms."""
     joints = [value for name, value in case if name == "joint"]
     loops = [value for name, value in case if name == "closure" and value != "none"]
     bends, cut = ("trait", "flexible") in case, ("path", SEGMENTED) in case
@@ -113,5 +113,5 @@ def small(case: Sequence[Value]) -> bool:
 
 
 def allowed(case: Sequence[Value]) -> bool:
-    """Whether a case, or a part of one, breaks no rule and is small enough for a test."""
+    """Return whether a case, or a part of one, breaks no rule and is small enough for a test."""
     return small(case) and not any(r.forbids(case) for r in (*REFUSED, *MEANINGLESS, *UNWRITTEN))

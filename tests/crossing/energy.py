@@ -1,8 +1,8 @@
-"""The balance of energy of a run, by a way of its own: energies of numpy, and powers of the parts of the system.
+"""Energy balance of a run, computed independently: energies with numpy, powers from the parts of the system.
 
-Kinetic energy is v M v / 2, potential energy that of the centre of mass and of the springs, elements say what they
-store; what changes it is the work of drives, of forces from outside and of prescribed motions, and what elements,
-dampers and friction turn into heat.
+Kinetic energy is v M v / 2. Potential energy is that of the centre of mass and of the springs; elements report what
+they store. Energy changes by the work of drives, external forces and prescribed motions, and by the heat of elements,
+dampers and friction.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Balance:
-    """off: how far energy is from the work that was done, at every row; scale: of the energies and the work, J."""
+    """Energy error of a run.
+
+    off: difference between energy and work at every row; scale: magnitude of the energies and the work; both in J.
+    """
 
     off: float
     scale: float
 
 
 def balance(w: World, run: bc.Record) -> Balance:
-    """Return how the energy of a run changes against the work."""
+    """Compare the change of a run's energy with the work."""
     s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
     m = s.mechanism
     y = np.column_stack([run.q, run.v, *(run[z.name] for z in s.states)])
@@ -53,7 +56,7 @@ def balance(w: World, run: bc.Record) -> Balance:
 
 
 def corrected(t: Array, power: Array) -> Array:
-    """Return what makes the trapezoidal rule one of fourth order, where the power is smooth (Euler-Maclaurin)."""
+    """Return the correction that makes the trapezoidal rule fourth order for smooth power (Euler-Maclaurin)."""
     if len(t) < 3:
         return np.zeros(len(t))
     slope, h = np.gradient(power, t, edge_order=2), np.diff(t)
@@ -63,7 +66,7 @@ def corrected(t: Array, power: Array) -> Array:
 def potential(m: Any, q: Array) -> float:
     """Return the potential energy of the centre of mass and of the springs.
 
-    Of bodies that bend it is that of the package.
+    For mechanisms with flexible bodies it is the potential energy that the package computes.
     """
     if m.flexible:
         return float(m.potential_energy(q))

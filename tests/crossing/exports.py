@@ -1,4 +1,4 @@
-"""Exported machines and functions must compute what the package computes."""
+"""Exported machines and functions compute the same values as the package."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import bellcrank as bc
 from crossing.systems import SECONDS, STEP, World
 
 Array = np.ndarray[Any, Any]
-TOLERANCE = 1e-10  # of the largest number of a run
+TOLERANCE = 1e-10  # relative to the largest number of a run
 
 
 def settings(w: World) -> dict[str, Any]:
-    """Return the settings of an export: of closed loops it takes the projected form, unless told."""
+    """Return the settings of an export; closed loops use the projected form unless the case has another one."""
     how = {k: x for k, x in w.how.items() if k != "form"} | {"step": STEP}
     if w.mechanism.loops:
         form = w.how.get("form", "auto")
@@ -37,7 +37,7 @@ def reference(w: World) -> Array:
 
 
 def close(found: Array, w: World, expected: Array) -> None:
-    """Compare the last state. Chosen steps, and independent coordinates that are chosen, have errors of their own."""
+    """Compare the last state, with wider tolerances for adaptive steps and for chosen independent coordinates."""
     chosen = w.one("steps") == "chosen"
     tolerance = 1e-6 if chosen else 1e-7 if settings(w).get("form") == "minimal" else TOLERANCE
     scale = max(1.0, float(np.abs(expected).max()))
@@ -45,7 +45,7 @@ def close(found: Array, w: World, expected: Array) -> None:
 
 
 def in_c(w: World, folder: Path) -> None:
-    """Compile the C package and take its steps."""
+    """Compile the C package and run its steps."""
     bc.export(w.system, folder / "c", to="c", events=w.events, **settings(w))
     (source,) = (p for p in (folder / "c").glob("*.c") if p.name != "main.c")
     library = folder / "it.so"
@@ -79,7 +79,7 @@ def names(w: World) -> list[str]:
 
 def in_fmu(version: int) -> Callable[[World, Path], None]:
     def agree(w: World, folder: Path) -> None:
-        """Simulate the FMU by FMPy."""
+        """Simulate the FMU with FMPy and compare the result."""
         fmpy = pytest.importorskip("fmpy", reason="FMPy is not installed")
         expected, columns = reference(w), names(w)
         path = bc.export(w.system, folder / "it.fmu", to=f"fmu{version}", events=w.events, **settings(w))
@@ -94,7 +94,7 @@ def in_fmu(version: int) -> Callable[[World, Path], None]:
 
 
 def in_wasm(w: World, folder: Path) -> None:
-    """Run the WebAssembly by Node."""
+    """Run the WebAssembly module with Node."""
     if which("node") is None:
         pytest.skip("Node is not installed")
     expected, columns = reference(w), names(w)

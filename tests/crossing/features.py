@@ -1,6 +1,7 @@
 """The dimensions that are crossed, with their values read from the tables of the package.
 
-A new row of a table is a new value, and so crossed with all others. `LEFT_OUT` names the rows that are not, and why.
+A new row of a table becomes a new value and is crossed with all others. `LEFT_OUT` names the rows that are not crossed,
+with reasons.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ TRAITS = (
     "mimic", "free numbers", "spring", "passive", "flexible", "force on a frame", "force everywhere", "motion",
     "outputs",
 )  # fmt: skip
-# Rows of tables that are no value here, with the reason.
+# Rows of tables that are not used as values here, with the reason.
 LEFT_OUT = {
     ("target", "cuda"): "kernels of the GPU are played, quantity by quantity, in tests/targets/test_cuda_blocks.py",
     ("way", "export page"): "the page of a machine is drawn and driven by tests/pages/test_static_page.py",
 }
-# Ways to use a system that are no export and no file; laws.py has what each must agree with.
+# Uses of a system other than exports and files; laws.py defines what each must agree with.
 USES = (
     "rows", "lanes", "threads", "gpu", "stepper", "linearize", "equilibrium", "gradient", "sensitivities", "half step",
     "energy", "schedule", "study", "summary", "count", "pickle",
@@ -44,7 +45,7 @@ MECHANISM = {
     "path": Dimension(tuple(PATHS)),
     "source": Dimension(SOURCES),
 }
-# What is asked of a mechanism alone.
+# Dimensions of a mechanism alone.
 QUANTITY_SUITE = {
     **MECHANISM,
     "quantity": Dimension(tuple(QUANTITIES), 6),
@@ -54,7 +55,7 @@ QUANTITY_SUITE = {
     "use": Dimension(("kernel", "schedule", "cores")),
     "layout": Dimension(("rows", "one", "fortran", "strided", "broadcast", "lists")),
 }
-# What is asked of a system that moves.
+# Dimensions of a system in motion.
 SYSTEM_SUITE = {
     **MECHANISM,
     "trait": Dimension((*NONE, *TRAITS), 2),

@@ -1,6 +1,7 @@
-"""The mechanism of a case by way of a file: its parts are written as URDF or MJCF, read back and compared.
+"""Write the mechanism of a case as a URDF or MJCF file, read it back and compare.
 
-The package has no writers. What a format cannot say is in allowed.py; loops that it cannot say are added afterwards.
+The package has no writers. allowed.py lists what a format cannot express; loops that it cannot express are added after
+reading.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bellcrank.model.parts import Body, Joint, triple
 Array = np.ndarray[Any, Any]
 SOURCES = ("built", "urdf", "mjcf")
 GROUND = "ground"
-# What may stand in a file of the joints and loops of a case, under its name there.
+# Joints and loops of a case that a file may contain, with their names in that format.
 JOINTS = {
     "urdf": {
         "fixed": "fixed", "revolute": "continuous", "prismatic": "prismatic", "planar": "planar",
@@ -34,14 +35,14 @@ LOOPS = {
     "urdf": ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed"),
     "mjcf": ("spherical", "fixed", "gear", "rack"),
 }
-PASSIVE = {"urdf": ("damping",), "mjcf": ("damping", "armature", "stiffness", "rest")}  # of a joint
+PASSIVE = {"urdf": ("damping",), "mjcf": ("damping", "armature", "stiffness", "rest")}  # passive forces of a joint
 
 
 class Parts(bc.Builder):
-    """A Builder that tells its parts as files have them: bodies not yet lumped, places in frames of bodies."""
+    """A Builder that exposes its parts as files describe them: bodies not yet lumped, positions in body frames."""
 
     def loose(self) -> tuple[list[Body], list[Joint], list[Frame]]:
-        """Return bodies, joints and frames as `build` hands them on."""
+        """Return bodies, joints and frames as `build` passes them on."""
         at = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in self._joints.values()}
         bodies = [replace(x, com=triple(np.subtract(x.com, at[x.name]))) for x in self._bodies.values()]
         joints = [replace(x, point=triple(np.subtract(x.point, at[x.parent]))) for x in self._joints.values()]
@@ -70,7 +71,7 @@ def rpy(R: Any) -> Array:
 
 
 def urdf(parts: Parts, loops: Sequence[Loop], m: Mechanism) -> str:
-    """Return the text of a robot. m: where the frames of the loops are."""
+    """Return the text of a URDF robot. m: gives the frames of the loops."""
     bodies, joints, _ = parts.loose()
     inside = [_tag("link", name=GROUND), *(_link(x) for x in bodies), *(_joint(x) for x in joints)]
     return _tag("robot", *inside, *(_loop_joint(x, m) for x in loops), name=parts.name)
@@ -104,7 +105,7 @@ def _loop_joint(loop: Loop, m: Mechanism) -> str:
 
 
 def mjcf(parts: Parts, loops: Sequence[Loop], m: Mechanism) -> str:
-    """Return the text of a model: bodies within their parents, and ends of loops as sites."""
+    """Return the text of an MJCF model: bodies nested in their parents, loop ends as sites."""
     bodies, joints, frames = parts.loose()
     by_name = {b.name: b for b in bodies}
     ends = [replace(m.frames[x], name=f"{x}.site") for loop in loops if not loop.joints for x in (loop.a, loop.b)]
@@ -144,13 +145,13 @@ def _equality(loop: Loop) -> str:
     return _tag(tag, name=loop.name, site1=f"{loop.a}.site", site2=f"{loop.b}.site")
 
 
-# -- written, read, compared
+# -- write, read, compare
 
 WRITERS: dict[str, Callable[[Parts, Sequence[Loop], Mechanism], str]] = {"urdf": urdf, "mjcf": mjcf}
 
 
 def by_file(source: str, parts: Parts, built: Mechanism) -> Mechanism:
-    """Return what is read from a file with the parts of a mechanism, with those loops that the format cannot say."""
+    """Write the parts of a mechanism to a file, read it, and add the loops that the format cannot express."""
     told = [x for x in built.loops if x.kind in LOOPS[source]]
     text = WRITERS[source](parts, told, built)
     m = bc.read(text, gravity=parts.gravity) if source == "urdf" else bc.read(text)
@@ -165,7 +166,7 @@ def by_file(source: str, parts: Parts, built: Mechanism) -> Mechanism:
 
 
 def compare(m: Mechanism, built: Mechanism) -> None:
-    """Check that two mechanisms are the same up to the order of their parts: columns by name, and what they compute."""
+    """Check that two mechanisms are equal up to the order of their parts: by column names, and by what they compute."""
     assert all(sorted(mine) == sorted(theirs) for mine, theirs in zip(m.columns, built.columns, strict=True))
     order_q, order_v = ([built.columns[k].index(x) for x in m.columns[k]] for k in (0, 1))
     for seed in range(3):
@@ -195,7 +196,7 @@ def compare(m: Mechanism, built: Mechanism) -> None:
 
 
 def equation(loop: Loop) -> dict[str, float]:
-    """Return the factors of the coordinates that a gear or a rack relates, the least name first, and its offset."""
+    """Return the equation of a gear or rack, divided by the factor of the alphabetically first joint."""
     if loop.kind not in ("gear", "rack"):
         return {"value": float(loop.value)}
     first, second = loop.joints

@@ -1,4 +1,4 @@
-"""Compose a small mechanism that contains given joints and loop closures and closes at the zero configuration."""
+"""Compose a small mechanism with given joints and loop closures that is closed at the zero configuration."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from trees import rotation
 
 Array = np.ndarray[Any, Any]
 Numbers = np.random.Generator
-NONE = "none"  # the value of a dimension that is absent from a case
-RADIUS = 0.2  # m, of what rolls
-TAIL = 4  # bodies of a branch that can be cut into segments
+NONE = "none"  # value of a dimension that a case does not use
+RADIUS = 0.2  # m, of rolling bodies
+TAIL = 4  # number of bodies in a branch that can be cut into segments
 
 
 # -- bodies and joints
@@ -37,24 +37,24 @@ def tree(
     source: str = "built",
     tail: int = 0,
 ) -> Parts:
-    """Return a tree with a body for each joint kind, two or more on revolute joints, and one for each loop.
+    """Return a tree with one body for each joint kind, at least two revolute joints, and one body for each loop.
 
-    source: what is read from a file has the passive forces that the format knows. tail: bodies in a row, all alike,
-    that hang on the last one, for a branch that can be cut into segments.
+    source: a file limits the passive forces to those of its format. tail: number of identical bodies in a row behind
+    the last one, which form a branch that can be cut into segments.
     """
     rng = np.random.default_rng(seed)
     b = Parts(name, gravity=(0.6, -1.1, -9.0))
     traits = (*traits, source)
     if "flexible" in traits:
         _flexible(b)
-    extra = {"revolute": 2 + max(0, sum(map(coupled, closed_by)) - 1)}  # every coupling has two joints of its own
+    extra = {"revolute": 2 + max(0, sum(map(coupled, closed_by)) - 1)}  # each coupling has two joints of its own
     missing = {kind: max(0, count - kinds.count(kind)) for kind, count in extra.items()}
     wanted = [*(kind for kind, count in missing.items() for _ in range(count)), *kinds]
     wanted = wanted[1:] + wanted[:1] if seed % 2 and wanted[1] != "fixed" else wanted
-    first = len(wanted)  # of the tail
+    first = len(wanted)  # first body of the tail
     wanted += ["revolute"] * tail
     for i, kind in enumerate(wanted):
-        hangs = i >= min(first, len(wanted) - 1)  # on the one before
+        hangs = i >= min(first, len(wanted) - 1)  # it is a child of the previous one
         parent = "ground" if i == 0 else f"b{i - 1 if hangs else int(rng.integers(0, i))}"
         if i == 1 and "flexible" in traits:
             parent = "beam.end"
@@ -108,7 +108,7 @@ def _same(rng: Numbers) -> Array:
 
 
 def _moved(turn: str, shift: Sequence[int]) -> Callable[[Numbers], Array]:
-    """Frame b in frame a: turned ("any" way, "about" z or not at all) and shifted along some axes."""
+    """Return frame b in frame a: turned ("any" way, "about" z, or not at all) and shifted along some axes."""
 
     def pose(rng: Numbers) -> Array:
         X = np.eye(4)
@@ -126,7 +126,7 @@ def _moved(turn: str, shift: Sequence[int]) -> Callable[[Numbers], Array]:
 
 
 def _universal(rng: Numbers) -> Array:
-    """Turned about z of a, then about x of b."""
+    """Return a rotation about z of a, then about x of b."""
     X, Y = _moved("about", ())(rng), np.eye(4)
     c, s = np.cos(0.7), np.sin(0.7)
     Y[1:3, 1:3] = [[c, -s], [s, c]]
@@ -144,7 +144,7 @@ def _rolling(turn: str) -> Callable[[Numbers], Array]:
 
 
 def _wheel(rng: Numbers) -> Array:
-    """The axle, z of b, is inclined against the normal of the plane, z of a."""
+    """Return a wheel frame whose axle, z of b, is inclined against the normal of the plane, z of a."""
     X = _moved("any", (0, 1))(rng)
     X[2, 3] = RADIUS * np.sqrt(1.0 - X[2, 2] ** 2)
     return X
@@ -162,7 +162,7 @@ def _on_curve(rng: Numbers) -> Array:
     return X
 
 
-# Where frame b is in frame a when the loop is closed. A closure that is not named here meets with equal frames.
+# Position of frame b in frame a when the loop is closed. Closures that are not listed close with equal frames.
 PLACED: dict[str, Callable[[Numbers], Array]] = {
     "spherical": _moved("any", ()),
     "universal": _universal,
@@ -188,27 +188,27 @@ LAWS: dict[str, Callable[[], str]] = {
 
 
 def coupled(kind: str) -> bool:
-    """Whether a closure relates coordinates of joints instead of frames."""
+    """Return whether a closure relates joint coordinates instead of frames."""
     return CLOSURES[kind][1] is None
 
 
 def carrier(kind: str, source: str = "built") -> str:
-    """Return the joint that carries the second body of a loop: it has as many freedoms as there are equations.
+    """Return the joint that carries the second body of a loop, with as many freedoms as the loop has equations.
 
-    Files have no universal joint; a spherical one has a freedom more.
+    Files have no universal joint, so a spherical joint with one more freedom replaces it.
     """
     two = "universal" if source == "built" else "spherical"
     return {1: "revolute", 2: two, 3: "spherical"}.get(EQUATIONS[kind], "floating")
 
 
 def freedoms(joints: Sequence[str], closed_by: Sequence[str], source: str = "built") -> int:
-    """Return how many velocities the tree of a case has, without modes and mimic joints."""
+    """Return the number of velocities of a case's tree, without modes and mimic joints."""
     carried = sum(KINDS[carrier(kind, source)].nv for kind in closed_by if not coupled(kind))
     return sum(KINDS[kind].nv for kind in joints) + carried + max(2, 1 + sum(map(coupled, closed_by)))
 
 
 def with_loops(m: Mechanism, kinds: Sequence[str], seed: int) -> Mechanism:
-    """Add a loop of each kind. Its second body hangs on the first body of the tree by a joint of its own."""
+    """Add a loop of each kind. Its second body is connected to the first body of the tree by a joint of its own."""
     rng = np.random.default_rng(seed + 1)
     frames, loops = dict(m.frames), list[Loop]()
     q = m.neutral().tolist()
@@ -232,7 +232,7 @@ def with_loops(m: Mechanism, kinds: Sequence[str], seed: int) -> Mechanism:
 
 
 def _coupling(m: Mechanism, name: str, kind: str, before: int) -> Loop:
-    """Return a relation between two joints that have one coordinate; it holds at zero. before: other couplings."""
+    """Return a coupling of two one-coordinate joints that holds at zero. before: other couplings."""
     single = [j.name for j in m.joints if KINDS[j.kind].nv == 1 and j.mimic is None and j.name.startswith("j")]
     pair = (single[before], single[before + 1])
     if kind == "combination":

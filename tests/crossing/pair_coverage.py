@@ -1,4 +1,4 @@
-"""Count which pairs of features the cases of a run have covered, and say so in the summary of the tests."""
+"""Count the feature pairs that the cases of a test run have covered, and report them in the test summary."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from crossing.allowed import allowed
 from crossing.pairwise import Case, Dimension, Pair, all_pairs, covering, pairs_of
 
-FLOOR = 0.95  # of all pairs that are allowed, by all cases together
+FLOOR = 0.95  # minimum share of all allowed pairs that all cases together must cover
 
 
 def planned(dimensions: Mapping[str, Dimension]) -> tuple[list[Case], float]:
-    """Return the cases of a suite, those that cover most first, and what share of the allowed pairs they cover."""
+    """Return the cases of a suite, those with the highest coverage first, and their share of the allowed pairs."""
     cases, every = covering(dimensions, allowed), all_pairs(dimensions, allowed)
     covered = set[Pair]().union(*map(pairs_of, cases)) if cases else set()
     return cases, len(covered & every) / len(every)
 
 
 def note(folder: Path, suite: str, case: Sequence[tuple[str, str]]) -> None:
-    """Write down that a case has held its laws; several processes may do so at once."""
+    """Record that a case has passed its laws; several processes may do so at once."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{suite}-{os.getpid()}.jsonl").open("a") as stream:
         stream.write(json.dumps(case) + "\n")
 
 
 def report(folder: Path, suites: Mapping[str, Mapping[str, Dimension]]) -> list[str]:
-    """Return a line for each suite of which something was run."""
+    """Return one line for each suite that was at least partly run."""
     lines = []
     for suite, dimensions in suites.items():
         held = [json.loads(line) for file in folder.glob(f"{suite}-*.jsonl") for line in file.read_text().splitlines()]

@@ -1,7 +1,7 @@
 """Greedy covering arrays: few cases that contain every allowed pair of values of two dimensions.
 
-A case holds one or several values of each dimension, so that a mechanism with three joint kinds and two force elements
-covers six pairs of a joint and an element at once. The result depends on nothing but the arguments.
+A case has one or several values of each dimension, so that a mechanism with three joint kinds and two force elements
+covers six pairs of a joint and an element. The result depends only on the arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Allowed = Callable[[Sequence[Value]], bool]
 
 @dataclass(frozen=True)
 class Dimension:
-    """Values of which a case has up to `most`. alone: values that stand for absence and exclude all others."""
+    """A dimension, of which a case has up to `most` values. alone: values for absence, which exclude all others."""
 
     values: tuple[str, ...]
     most: int = 1
@@ -26,7 +26,7 @@ class Dimension:
 
 
 def pair(a: Value, b: Value) -> Pair:
-    """Return the two values in one order."""
+    """Return the two values in a fixed order."""
     return (a, b) if a < b else (b, a)
 
 
@@ -36,7 +36,7 @@ def pairs_of(case: Sequence[Value]) -> set[Pair]:
 
 
 def all_pairs(dimensions: Mapping[str, Dimension], allowed: Allowed) -> set[Pair]:
-    """Return all pairs that may be together in a case."""
+    """Return all pairs that may occur together in a case."""
     every = [(name, value) for name, d in dimensions.items() for value in d.values]
     return {pair(a, b) for a, b in combinations(every, 2) if a[0] != b[0] and allowed((a, b))}
 
@@ -47,12 +47,12 @@ def covering(dimensions: Mapping[str, Dimension], allowed: Allowed) -> list[Case
 
 
 class _Search:
-    """Values as numbers, and sets of them as bits of an integer: the search looks at a million pairs."""
+    """Values as numbers and sets of values as bits of an integer, because the search visits a million pairs."""
 
     def __init__(self, dimensions: Mapping[str, Dimension], allowed: Allowed) -> None:
         self.dimensions, self.allowed = dimensions, allowed
         self.values = [(name, value) for name, d in dimensions.items() for value in d.values]
-        self.missing = [0] * len(self.values)  # of each value, those that it has not been together with
+        self.missing = [0] * len(self.values)  # for each value, the values that it has not yet been paired with
         number = {x: i for i, x in enumerate(self.values)}
         for a, b in all_pairs(dimensions, allowed):
             self.missing[number[a]] |= 1 << number[b]
@@ -77,7 +77,7 @@ class _Search:
             self.missing[k] &= ~bits
 
     def _filled(self, case: list[int]) -> list[int]:
-        """Add whatever covers most of what is missing, until every dimension has as many values as it may."""
+        """Add the values that cover most missing pairs until every dimension is full."""
         refused = set[int]()  # a larger case breaks the same rules
         while True:
             held = [self.values[k][0] for k in case]

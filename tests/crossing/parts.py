@@ -1,4 +1,4 @@
-"""One small example of every actuator, force element, controller and event, as what a case puts into its system."""
+"""One small example of every actuator, force element, controller and event, in the form that a case needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from bellcrank.forces import (
 )
 from bellcrank.forces.shapes import SHAPE_PAIRS
 
-STEP = 1e-4  # s: short enough for the pressures of hydraulics
+STEP = 1e-4  # s: short enough to resolve hydraulic pressures
 
 # -- actuators
 
@@ -55,11 +55,11 @@ GIVEN: dict[str, dict[str, Any]] = {
     "HydraulicCylinder": {"valve": VALVE, "bore": 0.012, "rod": 0.008, "stroke": 1.0, "offset": 0.5, "viscous": 50.0},
     "HydraulicMotor": {"valve": VALVE, "displacement": 2e-5, "volume": 1e-4, "viscous": 2.0},
 }
-SLIDES = ("HydraulicCylinder",)  # act on a prismatic joint
+SLIDES = ("HydraulicCylinder",)  # actuators of prismatic joints
 
 
 def actuator(name: str, joint: str) -> Actuator:
-    """Return an actuator; of one that is not named in GIVEN, every number that must be given is 1."""
+    """Return an actuator; if it is not listed in GIVEN, every required number is 1."""
     kind = ACTUATORS[name]
     needed = {
         f.name: 1.0 for f in fields(kind) if f.name != "joint" and f.default is MISSING and f.default_factory is MISSING
@@ -103,7 +103,7 @@ SMALL = Box((0.1, 0.15, 0.2))  # of two boxes: only the corners of the second ar
 
 
 def contacts() -> dict[str, tuple[Any, Any]]:
-    """Return every pair of shapes that the package knows, by name."""
+    """Return every pair of shapes that the package supports, by name."""
     found = {}
     for mine, others, _ in SHAPE_PAIRS:
         for a in mine if isinstance(mine, tuple) else (mine,):
@@ -113,14 +113,14 @@ def contacts() -> dict[str, tuple[Any, Any]]:
 
 
 def elements() -> tuple[str, ...]:
-    """Return every class of force elements, and every pair of shapes of contacts, with and without bristles."""
+    """Return every class of force elements, and every pair of contact shapes, with and without bristles."""
     kinds = [x for name in forces.__all__ if inspect.isclass(x := getattr(forces, name)) and issubclass(x, Element)]
     plain = [x.__name__ for x in kinds if x not in (*ABSTRACT, Contact)]
     return (*plain, *contacts(), "Contact with bristles")
 
 
 def between_frames(name: str) -> bool:
-    """Whether an element stands between two frames; the others are between joints."""
+    """Return whether an element acts between two frames; the others act between joints."""
     return name.startswith("Contact") or issubclass(getattr(forces, name), Between)
 
 
@@ -143,7 +143,7 @@ def shapes(name: str) -> tuple[Any, Any]:
 
 
 def gap(name: str) -> float:
-    """Return how far along z of frame a frame b stands, so that shapes touch and overlap by some millimetres."""
+    """Return the height of frame b above frame a along z at which shapes overlap by some millimetres."""
     if not name.startswith("Contact"):
         return 0.25
     X = np.eye(4)
@@ -164,7 +164,7 @@ def _push(t: Any, u: Any, names: Any) -> dict[str, Any]:
 
 
 def control(kind: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what bc.system is told of a controller that gives a command to each of `names`."""
+    """Return the arguments of bc.system for a controller that gives a command to each of `names`."""
     if kind == "states":
         return {
             "control": lambda t, q, v, x, u: (_push(t, u, names), [v[0] - x["memory"]]),
@@ -191,7 +191,7 @@ CONTROLS = ("none", "continuous", "states", "sampled", "sampled outputs")
 
 
 def _clock(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
-    return t - 7.3 * STEP + 1e-6 * q[0]  # of nothing that a switch changes
+    return t - 7.3 * STEP + 1e-6 * q[0]  # independent of everything that a switch changes
 
 
 EVENTS: dict[str, Callable[[], list[bc.Event]]] = {

@@ -1,4 +1,4 @@
-"""What must hold of every quantity of every mechanism, by every method, on every target, for every layout of arrays."""
+"""Every quantity of every mechanism, by every method, on every target and array layout, equals the reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 
 
 def answerable(w: World, quantity: str) -> list[str]:
-    """Return "auto" and the methods of a case that give a quantity of its mechanism."""
+    """Return "auto" and the methods of a case that compute a quantity of its mechanism."""
     known = [m.name for m in applicable_methods(quantity, w.mechanism.tree)]
     if QUANTITIES[quantity].driven and w.mechanism.loops and not driven(w):
         return []
@@ -33,7 +33,7 @@ def answerable(w: World, quantity: str) -> list[str]:
 
 
 def inputs(w: World, quantity: str) -> dict[str, Array]:
-    """Return a batch of states; of a mechanism with loops all are closed."""
+    """Return a batch of states; states of a mechanism with loops are closed."""
     m, (q, v) = w.mechanism, w.start
     rng = np.random.default_rng(w.seed)
     q1 = m.integrate(q, 0.05 * rng.normal(size=m.nv))
@@ -43,7 +43,7 @@ def inputs(w: World, quantity: str) -> dict[str, Array]:
 
 
 def driven(w: World) -> tuple[str, ...]:
-    """Return joints whose coordinates determine the motion; none where no set of whole joints does."""
+    """Return joints whose coordinates determine the motion; none if no set of whole joints does."""
     m, free = w.mechanism, bc.Simulator(w.mechanism, form="minimal").dynamics.independent
     names = dict.fromkeys(m.columns[1][k].partition(".")[0] for k in free)
     found = tuple(n for n in names if sum(c.partition(".")[0] == n for c in m.columns[1]) == 1)
@@ -51,18 +51,18 @@ def driven(w: World) -> tuple[str, ...]:
 
 
 def actuated(w: World, quantity: str) -> tuple[str, ...]:
-    """Return the joints that are driven, where a quantity of a mechanism with loops asks for them."""
+    """Return the driven joints if a quantity of a mechanism with loops needs them."""
     return driven(w) if QUANTITIES[quantity].driven and w.mechanism.loops else ()
 
 
 def request(w: World, quantity: str, method: str) -> Request:
-    """Return what is asked for, on the frame "tool" where a frame is needed."""
+    """Return the arguments of a quantity, with the frame "tool" where a frame is needed."""
     frame = "tool" if QUANTITIES[quantity].option == "frame" else ""
     return Request(quantity, method, frame, actuated=actuated(w, quantity))
 
 
 def expected(w: World, quantity: str, at: dict[str, Array]) -> Array:
-    """Return the values of straight-line code of the first method that can, by operations of numpy."""
+    """Return the values of straight-line code of the first applicable method, evaluated by numpy."""
     m = w.mechanism
     by = next(x for x in applicable_methods(quantity, m.tree) if x.name != "dca")
     graph = graphs.trace_quantity(m, request(w, quantity, by.name), by)

@@ -1,4 +1,4 @@
-"""Do what a schedule says: each processor computes its tasks from what it has, at the times that stand there."""
+"""Execute a schedule: each processor computes its tasks from the values it has, at the scheduled times."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule
 
 Array = np.ndarray[Any, Any]
-# (machine, kind, level); a seed chooses one. On a warp tasks are single operations, whatever is asked for.
+# (machine, kind, level); a seed chooses one. On a warp, tasks are always single operations.
 MACHINES = (
     ("complete:2", "t800", "auto"), ("mesh:2,2", "ideal", "cluster"), ("bus:3", "t800", "cluster"),
     ("pipeline:3", "ideal", "node"), ("hypercube:2", "hidden", "cluster"), ("triangle:2", "explicit", "cluster"),
     ("complete:3", "ideal", "node"), ("cone:2", "t800", "cluster"), ("single", "ideal", "node"), ("warp:4", "", ""),
 )  # fmt: skip
-MOST_NODES = 3000  # of a graph that is laid out node by node, in a second or two
-EFFORT = 10_000  # values that are looked up to make a schedule shorter
-LATE = 1e-9  # of the makespan: times are sums of floats
+MOST_NODES = 3000  # limit for graphs that are scheduled node by node, in a second or two
+EFFORT = 10_000  # number of values examined to shorten a schedule
+LATE = 1e-9  # tolerance relative to the makespan: times are sums of floats
 
 
 @dataclass
 class _Replay:
-    """What every processor knows, and since when: node -> (time, value)."""
+    """Values that every processor has, and since when: node -> (time, value)."""
 
     schedule: Schedule
     inputs: dict[str, Array]
@@ -67,7 +67,7 @@ class _Replay:
         return OPS[node.op].value(*args)
 
     def result(self, x: Any) -> Any:
-        """Return the value of an element of an output, which may stay where it was made."""
+        """Return the value of an element of an output, which may stay on the processor that computed it."""
         if not isinstance(x, Node):
             return x
         if x.op == "input":
@@ -85,7 +85,7 @@ def replayed(s: Schedule, graph: Graph, inputs: dict[str, Array]) -> dict[str, A
 
 
 def follows(graph: Graph, inputs: dict[str, Array], seed: int) -> dict[str, Array]:
-    """Lay a graph out on a machine that the seed chooses; return what comes of it, which is what the graph gives."""
+    """Schedule a graph on a machine that the seed chooses, and return the executed outputs."""
     graph = inline(graph) if graph.calls else Graph(graph.name, graph.inputs, graph.outputs, graph.tape)
     machine, kind, level = MACHINES[seed % len(MACHINES)]
     if len(graph.nodes) > MOST_NODES:

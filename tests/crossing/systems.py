@@ -1,4 +1,4 @@
-"""Build the system of a case: its mechanism, a start that closes all loops, and what acts on it."""
+"""Build the system of a case: its mechanism, a start that closes all loops, and everything that acts on it."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ SECONDS = STEPS * STEP
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A case, built. The settings are those of bc.simulate."""
+    """The system of a case, with the settings of bc.simulate."""
 
     case: Case
     seed: int = 0
     kept: dict[str, Any] = field(default_factory=dict)
 
     def of(self, dimension: str) -> tuple[str, ...]:
-        """Return the values of a dimension; none for "none"."""
+        """Return the values of a dimension; an empty tuple for "none"."""
         return tuple(value for name, value in self.case if name == dimension and value != "none")
 
     def one(self, dimension: str) -> str:
-        """Return the single value of a dimension, or an empty text."""
+        """Return the single value of a dimension, or an empty string."""
         return next(iter(self.of(dimension)), "")
 
     @cached_property
     def bare(self) -> Mechanism:
-        """The mechanism, without the frames of force elements."""
+        """Return the mechanism without the frames of force elements."""
         kinds = [*self.of("joint"), *("prismatic" for a in self.of("actuator") if a in SLIDES)]
         name = f"case{self.seed}"
         source, tail = self.one("source") or "built", TAIL if self.one("path") == SEGMENTED else 0
@@ -52,7 +52,7 @@ class World:
 
     @cached_property
     def start(self) -> tuple[Array, Array]:
-        """Positions and velocities that close all loops, away from the zero configuration and singular ones."""
+        """Return positions and velocities that close all loops, away from zero and from singular configurations."""
         found = [self._near_zero(k) for k in range(8 if self.bare.loops else 1)]
         return min(found, key=lambda at: self._condition(at[0]))
 
@@ -73,7 +73,7 @@ class World:
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism with two frames for each force element, placed where the motion starts."""
+        """Return the mechanism with two frames for each force element, placed at the start configuration."""
         m, q = self.bare, self.start[0].tolist()
         frames = dict(m.frames)
         for k, name in enumerate(self.of("element")):
@@ -91,7 +91,7 @@ class World:
 
     @cached_property
     def single(self) -> list[str]:
-        """Names of joints with one coordinate of their own that turn, the last first."""
+        """Return the names of revolute joints with one independent coordinate, the last first."""
         m = self.mechanism
         return [
             j.name for j in reversed(m.joints) if j.kind == "revolute" and j.mimic is None and j.name in m.columns[1]
@@ -99,7 +99,7 @@ class World:
 
     @cached_property
     def system(self) -> bc.System:
-        """The mechanism with all that acts on it."""
+        """Return the mechanism with everything that acts on it."""
         m, parts = self.mechanism, dict[str, Any]()
         turning, sliding = self.single, [j.name for j in m.joints if j.kind == "prismatic"]
         found = []
@@ -128,7 +128,7 @@ class World:
         return bc.system(m, found, elements=elements, **parts)
 
     def _movable(self, names: list[str]) -> str:
-        """Return the first of these joints that the loops do not hold where it is; empty if there is none."""
+        """Return the first of these joints that the loops leave movable; empty if there is none."""
         m, y = self.mechanism, np.concatenate(self.start)
         plain = m.at() if m.parameters else m
         shares = ((name, dict(free_shares(plain, {name: float}, y))[name]) for name in names)
@@ -140,7 +140,7 @@ class World:
 
     @property
     def how(self) -> dict[str, Any]:
-        """Settings of a run: integrator, its steps, and how loops stay closed."""
+        """Return the settings of a run: integrator, step size, and how loops stay closed."""
         found: dict[str, Any] = {"integrator": self.one("integrator") or "rk4"}
         chosen = self.one("steps") == "chosen"
         found |= {"tolerance": 1e-9} if chosen else {"step": STEP}
@@ -148,7 +148,7 @@ class World:
 
     @cached_property
     def begin(self) -> dict[str, Any]:
-        """The start of a run."""
+        """Return the start of a run."""
         q, v = self.start
         return {"q0": q, "v0": v}
 
@@ -159,5 +159,5 @@ class World:
 
     @cached_property
     def record(self) -> bc.Record:
-        """The run that all other ways must agree with."""
+        """Return the reference run that all other uses must agree with."""
         return self.run()

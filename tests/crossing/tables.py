@@ -1,4 +1,4 @@
-"""The rows of the tables of the package, read anew: what features.py must have as values."""
+"""The rows of the package's tables, read independently: features.py must have them as values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crossing.parts import ABSTRACT, contacts
 
 
 def rows() -> dict[str, list[str]]:
-    """Return the names of all rows by the dimension that must have them."""
+    """Return the names of all rows by the dimension that must contain them."""
     kinds = [x for name in forces.__all__ if inspect.isclass(x := getattr(forces, name)) and issubclass(x, Element)]
     elements = [x.__name__ for x in kinds if x not in (*ABSTRACT, forces.Contact)]
     return {

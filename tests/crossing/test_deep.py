@@ -1,4 +1,4 @@
-"""Random combinations of any number of features, as hypothesis finds them; only `make test-all` has many."""
+"""Random combinations of any number of features, found by hypothesis; only `make test-all` runs many of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["emulated"]  # a fixture
 
 @st.composite
 def cases(draw: st.DrawFn, suite: str) -> Case:
-    """Draw values of every dimension one after the other, as far as they are allowed beside those before them."""
+    """Draw values of one dimension after the other, restricted to those allowed with the values drawn before."""
     found: list[tuple[str, str]] = []
     for name, d in SUITES[suite].items():
         wanted = draw(st.lists(st.sampled_from(d.values), min_size=1, max_size=d.most, unique=True))

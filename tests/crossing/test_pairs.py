@@ -1,6 +1,6 @@
-"""Every pair of features that may be together is together in some case, and every case holds all laws.
+"""Every allowed pair of features occurs in some case, and every case obeys all laws.
 
-`make test` takes every tenth case, `make test-all` all; conftest.py says how many pairs that were.
+`make test` runs every tenth case, `make test-all` all; conftest.py reports how many pairs they cover.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from crossing.thresholds import PATHS, SEGMENTED, small_thresholds
 from emulated import emulated
 
 __all__ = ["emulated"]  # a fixture
-GROUPS = 90  # of cases: as many as there are at least
+GROUPS = 90  # groups of cases: lower bound of the number of cases
 
 
 @cache
 def plan(suite: str) -> tuple[list[Case], float]:
-    """Return the cases of a suite and the share of pairs that they cover, computed once for each process."""
+    """Return the cases of a suite and the share of pairs that they cover, computed once per process."""
     return planned(SUITES[suite])
 
 
 @pytest.fixture(scope="session")
 def held(cache_folder: Path) -> Path:
-    """Where every process writes which cases have held their laws."""
+    """Return the file in which every process records the cases that passed."""
     return cache_folder.parent / "crossing"
 
 
@@ -99,7 +99,7 @@ def test_all_pairs_are_planned(suite: str) -> None:
 
 
 def test_every_row_of_every_table_is_a_value() -> None:
-    """A feature that somebody adds is crossed, or left out with a reason."""
+    """A new feature is crossed, or left out with a reason."""
     for dimension, names in rows().items():
         known = {x for suite in SUITES.values() if dimension in suite for x in suite[dimension].values}
         missing = [n for n in names if n not in known and (dimension, n) not in LEFT_OUT]
@@ -112,7 +112,7 @@ def test_every_way_has_a_law() -> None:
 
 
 def test_every_rule_is_of_values_that_exist() -> None:
-    """A rule that has lost its meaning would forbid nothing, and say so to nobody."""
+    """A rule with an unknown value would forbid nothing without any error."""
     for r in (*REFUSED, *MEANINGLESS, *UNWRITTEN, *(r for r, _ in KNOWN)):
         assert r.reason
         for term in r.terms:
@@ -121,7 +121,7 @@ def test_every_rule_is_of_values_that_exist() -> None:
 
 
 def test_a_covering_has_all_pairs() -> None:
-    """Against all pairs of a small table, with a rule, a value of absence and two values at once."""
+    """Compare with all pairs of a small table that has a rule, a value for absence and two values at once."""
     table = {"a": Dimension(("none", "1", "2", "3"), 2), "b": Dimension(("x", "y", "z")), "c": Dimension(("0", "1"))}
 
     def no_3x(case: Any) -> bool:
@@ -136,7 +136,7 @@ def test_a_covering_has_all_pairs() -> None:
 
 
 def test_the_segmented_path_cuts_branches(tmp_path: Path) -> None:
-    """Else its cases would compare one recursion with another."""
+    """Otherwise these cases would compare a recursion with itself."""
     world = World((("joint", "prismatic"), ("path", SEGMENTED)), 3)
     with small_thresholds(SEGMENTED, tmp_path):
         kernel = bc.kernel(world.mechanism, "forward_dynamics", "dca")
@@ -160,7 +160,7 @@ def test_a_schedule_that_forgets_a_message_is_noticed() -> None:
 
 
 def test_energy_that_is_lost_is_noticed() -> None:
-    """Of a spring whose energy is said to be half of what it is."""
+    """The balance detects a spring with half of its energy."""
 
     class Half(JointSpring):
         def energy(self, t: Any, q: Any, x: Any) -> Any:
@@ -178,7 +178,7 @@ def test_energy_that_is_lost_is_noticed() -> None:
 
 @pytest.mark.parametrize("source", WRITERS)
 def test_what_is_written_wrongly_is_noticed(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A number of one body that the file has not."""
+    """The comparison detects a changed number of one body."""
     case = World((("joint", "spherical"), ("source", source)), 5)
     assert case.bare.bodies
     heavier = Parts.loose
@@ -193,7 +193,7 @@ def test_what_is_written_wrongly_is_noticed(source: str, monkeypatch: pytest.Mon
 
 
 def test_thresholds_exist(tmp_path: Path) -> None:
-    """A constant that was renamed would leave the large path untried."""
+    """A renamed constant would leave the large path untested."""
     for path in PATHS:
         with small_thresholds(path, tmp_path):
             pass

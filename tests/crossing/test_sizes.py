@@ -1,6 +1,6 @@
-"""Quantities of chains one body below, at and above the size from which alike bodies share their code.
+"""Quantities of chains with one body fewer than, exactly, and more than the size at which link classes share code.
 
-In the other cases the thresholds are lowered; here they are the real ones.
+The other cases lower the thresholds; these use the real ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIZES = (MIN_BODIES, MIN_BODIES + 1, MIN_BODIES - 1)
 
 
 class Chain(World):
-    """A chain of as many bodies as the seed says."""
+    """A chain with as many bodies as the seed gives."""
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -45,12 +45,12 @@ class Chain(World):
 @pytest.mark.parametrize("quantity", PLAIN)
 @pytest.mark.parametrize("bodies", SIZES)
 def test_chains(bodies: int, quantity: str) -> None:
-    """By the method that is chosen: others are written out, and take minutes to compile."""
+    """Use the automatic method: the others are straight-line code and take minutes to compile."""
     check(Chain((), bodies), quantity)
 
 
 def test_two_cores_share_the_segments_of_a_chain(tmp_path: Path) -> None:
-    """Of forty bodies: by the real thresholds it takes thousands (tests/laws/test_segmented.py)."""
+    """Use forty bodies: with the real thresholds this takes thousands (tests/laws/test_segmented.py)."""
     m = bc.zoo.chain(40)
     with small_thresholds(SEGMENTED, tmp_path):
         kernel = bc.kernel(m, "forward_dynamics", "dca", machine=cheap(2))

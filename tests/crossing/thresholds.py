@@ -1,7 +1,7 @@
-"""Take a small mechanism through the code paths of a large one: every size at which the package changes its mind.
+"""Take a small mechanism through the code paths of a large one by lowering all size thresholds.
 
-The constants and their values are in tests/lowered.py. They are no part of the key of a cached kernel, so that each
-path gets a cache folder of its own.
+The constants and their values are in tests/lowered.py. They are not part of the key of a cached kernel, so each path
+has its own cache folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATHS = {path: of_groups(*groups) for path, groups in GROUPS.items()}
 
 @contextmanager
 def small_thresholds(path: str, cache: Path) -> Iterator[None]:
-    """Set the thresholds of a path, with a folder of its own for what is compiled meanwhile."""
+    """Set the thresholds of a path, with its own folder for compiled kernels."""
     with pytest.MonkeyPatch.context() as patch:
         lower(patch, PATHS[path])
         if PATHS[path]:

@@ -1,4 +1,4 @@
-"""What actuators must obey whatever their numbers: friction takes power, hydraulics gives no more than its pump."""
+"""Power of actuators for any parameters: friction dissipates, and hydraulics gives no more than its pump."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_friction_takes_power(F_c: float, F_s: float, v_s: float, v_t: float, b:
 
 @given(positive, positive, speeds, speeds)
 def test_spring_and_damper_lose_what_the_damper_takes(k: float, d: float, q: float, v: float) -> None:
-    """d(k q^2 / 2)/dt + d v^2 = -(power given)."""
+    """d(k q^2 / 2)/dt + d v^2 = -(power of the actuator)."""
     f, _ = SpringDamper("a", k, d)(0.0, q, v, [], 0.0)
     assert math.isclose(-f * v, k * q * v + d * v * v, rel_tol=1e-9, abs_tol=1e-6)
 
@@ -53,8 +53,10 @@ fractions = st.floats(0.01, 0.99)
 def test_hydraulics_gives_no_more_than_its_pump(
     motor: RotaryHydraulics, a: float, b: float, command: float, v: float
 ) -> None:
-    """Fluid energy p^2 / 2 beta_v of the lines and power at the shaft, damping put back: from p Q at the valve, and
-    that is at most P_s Q of the supply less P_e Q of the drain. All in in lbf, of which 8 are a joule (as printed).
+    """Fluid energy of the lines plus shaft power equals p Q at the valve, which is at most P_s Q - P_e Q.
+
+    The fluid energy is p^2 / 2 beta_v, and damping losses are added to the shaft power. P_s is the supply pressure, P_e
+    the drain pressure. All in in lbf, of which 8 are a joule (as printed).
     """
     p_in, p_out = (motor.P_e + f * (motor.P_s - motor.P_e) for f in (a, b))
     tau, (dp_in, dp_out) = motor(0.0, 0.0, v, [p_in, p_out], command)
@@ -67,7 +69,7 @@ def test_hydraulics_gives_no_more_than_its_pump(
     assert math.isclose(stored + shaft, valve, abs_tol=1e-9 * scale)
     supply = motor.P_s * Q_in - motor.P_e * Q_out if s > 0 else motor.P_e * Q_in - motor.P_s * Q_out
     assert valve <= supply + 1e-9 * scale
-    assert np.sign(Q_in) == np.sign(Q_out) == np.sign(s)  # fluid goes in at one side and out at the other
+    assert np.sign(Q_in) == np.sign(Q_out) == np.sign(s)  # fluid enters on one side and leaves on the other
 
 
 @given(
@@ -78,7 +80,7 @@ def test_hydraulics_gives_no_more_than_its_pump(
 def test_pressures_stay_between_drain_and_supply(
     motor: RotaryHydraulics, drive: list[tuple[float, float]], h: float
 ) -> None:
-    """Whatever spool and speed do, a pressure leaves its bounds by a single step at most, and not further."""
+    """For any spool position and speed, a pressure exceeds its bounds by at most one step."""
     x = [motor.P_e, motor.P_e]
     for command, v in drive:
         for _ in range(10):

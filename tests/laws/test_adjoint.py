@@ -1,4 +1,4 @@
-"""Gradients of runs: the adjoint against tangents through the same steps, sensitivities, differences, and itself."""
+"""Gradients of runs by the adjoint equal those by tangents, by sensitivities and by differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ H = 0.01
 
 
 def pushed(m: Mechanism, **more: Any) -> bc.System:
-    """Two inputs push all joints, one of them through what is not linear in the state."""
+    """A system in which two inputs push all joints, one of them through a function that is nonlinear in the state."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
         return [
@@ -42,8 +42,9 @@ def final(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
 
 
 def tangent(adjoint: bc.Adjoint, steps: int, hold: int, start: Array, table: Array, p: Array, rng: Any) -> Any:
-    """A direction in which start, inputs and parameters move, and how fast the scalar moves along it: by tangents,
-    step by step.
+    """Directional derivative of the scalar by tangents, step by step.
+
+    The direction contains the start, the inputs and the parameters.
     """
     moves = [rng.normal(size=x.shape) for x in (start, table, p)]
     along, n = inline(adjoint.steps.step).jvp(), adjoint.dynamics.plain_size
@@ -92,7 +93,10 @@ def test_weights_and_directions_agree_on_random_trees(m: Mechanism, seed: int) -
 @few(10)
 @given(trees(HOLONOMIC, max_bodies=5, passive=True, armature=True, coupled=True), st.integers(0, 1000))
 def test_the_short_way_back_is_the_chain_rule(m: Mechanism, seed: int) -> None:
-    """With an integral that sees accelerations, and a parameter in the mass matrix."""
+    """The direct reverse pass equals the chain rule.
+
+    The example has an integral of accelerations and a parameter in the mass matrix.
+    """
     m = m.free("b0.mass")
     f = bc.Adjoint(pushed(m), f"{m.columns[1][-1]}.a", "energy").dynamics.f
     rng = np.random.default_rng(seed)
@@ -108,7 +112,7 @@ def test_the_short_way_back_is_the_chain_rule(m: Mechanism, seed: int) -> None:
 @pytest.mark.parametrize("name", INTEGRATORS)
 @pytest.mark.parametrize(("hold", "lines"), [(1, 8), (3, 2), (2, 5)])
 def test_weights_and_directions_agree_for_every_integrator(name: str, hold: int, lines: int) -> None:
-    """Lines that hold for several steps, that end early, that are not all used, and one that begins at the end."""
+    """Lines of inputs may last several steps, end early or stay unused, and one begins at the end of the run."""
     agrees(bc.Adjoint(pushed(bc.zoo.load("chain(2)")), running, final, name), 3, hold=hold, lines=lines)
 
 
@@ -147,7 +151,7 @@ def test_it_is_what_sensitivities_say() -> None:
 
 
 def test_it_is_what_differences_tell() -> None:
-    """Of whole runs, and of their summary: nothing of the adjoint is in them."""
+    """Central differences of whole runs and their summaries, which do not use the adjoint, give the same gradient."""
     plant = pushed(bc.zoo.load("stanford"), outputs={"cost": running})
     a, b = np.random.default_rng(0).normal(size=(2, 10))
     found = bc.gradient(plant, 0.1, running="cost", inputs={"a": a, "b": b}, input_step=0.01)
@@ -165,7 +169,7 @@ def test_it_is_what_differences_tell() -> None:
 
 @pytest.mark.parametrize("name", ["rk4", "dopri5", "abm4"])
 def test_checkpoints_change_nothing(name: str) -> None:
-    """Not a bit: the steps between them are the same steps, with what the integrator remembers."""
+    """The result is equal to the last bit: steps between checkpoints are repeated with the integrator's memory."""
     adjoint = bc.Adjoint(pushed(bc.zoo.load("chain(2)")), running, final, name)
     rng = np.random.default_rng(1)
     given = {"q0": rng.normal(size=(9, 2)), "inputs": {"a": rng.normal(size=8), "b": 0.3}, "input_step": 0.03}
@@ -200,7 +204,7 @@ def test_notes_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_batch_is_its_runs(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In parts, on threads, with starts, inputs and parameters of every run's own."""
+    """In parts and on threads, with starts, inputs and parameters of each run."""
     monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.CACHE_BYTES", 1)
     m = bc.zoo.puma600()
     m = m.free(f"{m.bodies[2].name}.mass")

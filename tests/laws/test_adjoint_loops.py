@@ -1,6 +1,6 @@
-"""Gradients of runs with closed loops and with sampled controllers: against whole runs of their own, by differences.
+"""Gradients of runs with closed loops and sampled controllers equal central differences of whole runs.
 
-Nothing of the adjoint is in those: simulate closes loops, chooses coordinates and takes samples by its own program.
+The runs do not use the adjoint: simulate closes loops, chooses coordinates and takes samples with its own program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trees import few
 
 Array = np.ndarray[Any, Any]
 E = 1e-4
-SMOOTH = {"rel": 2e-6, "abs": 1e-7}  # what central differences with E tell of runs like these
+SMOOTH = {"rel": 2e-6, "abs": 1e-7}  # accuracy of central differences with E on these runs
 
 
 def running(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -40,7 +40,7 @@ def pushed(m: bc.Mechanism, **more: Any) -> bc.System:
 
 
 class Valued:
-    """The scalar of a whole run."""
+    """The scalar result of a whole run."""
 
     def __init__(self, plant: bc.System, seconds: float, **how: Any) -> None:
         own = {key: how.pop(key) for key in ("integrator", "form") if key in how}
@@ -54,7 +54,7 @@ class Valued:
 
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
 def test_a_linkage_by_every_form(form: str) -> None:
-    """Inputs, a free number that the closure depends on as well, and the start along what the loops allow."""
+    """Gradients by inputs, by a free parameter that also changes the closure, and by the start along the null space."""
     m = bc.zoo.four_bar().free("coupler.mass")
     plant, a = pushed(m), np.random.default_rng(0).normal(size=4)
     how: dict[str, Any] = {"step": 0.005, "input_step": 0.02}
@@ -72,7 +72,7 @@ def test_a_linkage_by_every_form(form: str) -> None:
 
 
 def start_agrees(m: bc.Mechanism, found: bc.Gradient, value: Valued, q: Array, given: dict[str, Any]) -> None:
-    """Moved along each independent joint, with all others where the loops have them."""
+    """Move each independent joint; all others follow the loops."""
     names = list(m.columns[1])
     places = [names.index(n) for n in found.independent]
     others = np.array([0.0 if i in places else 1.0 for i in range(m.nv)])
@@ -146,7 +146,7 @@ def test_samples_of_a_controller_that_remembers(name: str, delay: float) -> None
 
 
 def test_an_actuator_at_its_limit_has_no_slope() -> None:
-    """A derivative is that of the branch taken: a motor that gives all it can does not answer."""
+    """The derivative belongs to the active branch: a saturated motor does not respond."""
     plant = bc.system(
         bc.zoo.load("pendulum"),
         control=lambda t, q, v, x, u: [bc.minimum(bc.maximum(u["a"], -1.0), 1.0)],
@@ -158,7 +158,7 @@ def test_an_actuator_at_its_limit_has_no_slope() -> None:
 
 
 def test_other_coordinates_are_taken_where_the_first_do_not_reach() -> None:
-    """A ball on a rod: sideways of its pivot its height says where it is, below it its distance from the side."""
+    """For a ball on a rod, height and lateral position take turns as independent coordinate."""
     b = bc.Builder("ball")
     b.body("slide", mass=0.3, inertia=(0.1, 0.1, 0.1))
     b.joint("x", "prismatic", "ground", "slide", axis=(1, 0, 0))
@@ -187,7 +187,7 @@ def test_other_coordinates_are_taken_where_the_first_do_not_reach() -> None:
 
 
 def test_the_hydraulic_excavator() -> None:
-    """Four loops, four valves with their spools and oil: all commands over time at once."""
+    """Four loops and four valves with spools and oil, differentiated by all commands over time."""
     drives = [replace(a, valve=replace(a.valve, overlap=0.0)) for a in holding(hydraulics())]
     machine = bc.zoo.excavator_linkage()
     rest = bc.equilibrium(bc.system(machine, drives), hold="q")

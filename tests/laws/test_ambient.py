@@ -1,5 +1,7 @@
-"""Nothing that is kept answers for a plant whose functions have changed since: a global that a control reads, a list in
-its closure, a number of an object, a method that was registered again, a threshold of the package.
+"""Cached results are not reused for a plant whose functions have changed.
+
+Changes are a global that a control reads, a list in its closure, an attribute of an object, a method that was
+registered again, and a threshold of the package.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ def test_a_threshold_and_a_method_that_is_registered_again(monkeypatch: pytest.M
 
 def heavier_method() -> Any:
     def mass_matrix(tree: Any, q: Any) -> Any:
-        """Twice the mass."""
+        """Return twice the mass matrix."""
         return [[2.0 * x for x in row] for row in crba.mass_matrix(tree, q)]
 
     return mass_matrix

@@ -1,4 +1,4 @@
-"""A batch of runs is its runs: the same rows to the last bit but rounding, whatever else the lanes beside it do."""
+"""The runs of a batch equal single runs up to the rounding of the last bit, whatever the other lanes do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import bellcrank as bc
 from bellcrank.emit.cpu.host import host
 
 LANES = host().lanes("float64")
-RUNS = 2 * LANES + 3  # whole blocks, and one that is not full
+RUNS = 2 * LANES + 3  # whole blocks and one partial block
 
 
 def singles(s: bc.Simulator, q, v, **how):
@@ -26,7 +26,7 @@ def agree(batch: bc.Record, alone: list[bc.Record]) -> None:
         assert np.isnan(batch.q[k, n:]).all()
 
 
-@pytest.mark.parametrize("joints", range(1, 10))  # rows of 3 to 19 numbers: every way to cut them into tiles
+@pytest.mark.parametrize("joints", range(1, 10))  # rows of 3 to 19 numbers: all tilings
 def test_rows_of_every_width(joints: int) -> None:
     m = bc.zoo.chain(joints)
     s = bc.Simulator(m, "rk4")
@@ -53,5 +53,5 @@ def test_rows_at_times_of_their_own() -> None:
     how = {"seconds": 0.3, "tolerance": 1e-6, "every": "step"}
     batch = s.run(q0=q, v0=v, **how)
     alone = singles(s, q, v, **how)
-    assert len({len(run.t) for run in alone}) > 1  # or nothing is tried
+    assert len({len(run.t) for run in alone}) > 1  # otherwise the test would check nothing
     agree(batch, alone)

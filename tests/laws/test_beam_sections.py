@@ -1,4 +1,4 @@
-"""Loads and stresses at named sections of beams, and their outlines, against statics and against where nodes are."""
+"""Loads, stresses and outlines at named sections of beams, against statics and against the node positions."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ AXES = np.column_stack([[0, 0.6, 0.8], [1, 0, 0], np.cross([0, 0.6, 0.8], [1, 0,
 
 
 def carried(s: float) -> Any:
-    """What a force F at the end, in the beam's axes, does to the section at s."""
+    """Section load at s from a force F at the end, in the beam's axes."""
     return np.concatenate([F, np.cross([L * (1 - s), 0, 0], F)])
 
 
 def moved(m: Any) -> Any:
-    """What the force at the end does to the coordinates."""
+    """Coordinate displacement caused by the force at the end."""
     J = kinematics.jacobian(m.tree, m.neutral().tolist(), "boom.end", "aligned")
     return np.array(J[:3], float).T @ (AXES @ F)
 
@@ -86,7 +86,7 @@ def test_a_chain_carries_the_same() -> None:
 
 @pytest.mark.parametrize(("modes", "off"), [(3, 0.05), (12, 0.012)])
 def test_weight_needs_modes(modes: int, off: float) -> None:
-    """Loads between the nodes are answered by the modes that are kept."""
+    """Loads between the nodes are represented only by the retained modes."""
     m = cantilever(bc.Section.rectangle(0.05, 0.08), gravity=-9.81, modes=modes, motions=("bend_y", "stretch"))
     (body,) = m.tree.flexible
     q = -np.array(rnea.gravity_torque(m.tree, m.neutral().tolist()), float) / body.stiffness

@@ -1,4 +1,4 @@
-"""Large mechanisms with closed loops: their trees are called, the results stay, and the work grows with the bodies."""
+"""Large mechanisms with closed loops call their tree kernels, with equal results and work linear in the bodies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def called(mechanism: Mechanism) -> Graph:
 
 
 def a_state(mechanism: Mechanism) -> dict[str, Any]:
-    """On the loops, and moving along them: a little later than at rest, pushed."""
+    """A pushed state on the loops, in motion, shortly after rest."""
     run = simulate(mechanism, seconds=0.3, control=lambda t, q, v, x, u: [0.5 + 0.1 * k for k in range(mechanism.nv)])
     return {"q": run.q[-1], "v": run.v[-1], "tau": np.linspace(-1.0, 1.0, mechanism.nv)}
 
@@ -94,7 +94,7 @@ def test_work_of_many_loops_grows_with_their_number() -> None:
 
 
 def test_blocks_have_what_the_whole_has() -> None:
-    """Singular values, pseudo-inverse, redundant combinations and damped solutions, against those of dense matrices."""
+    """Block results equal dense ones: singular values, pseudo-inverse, redundant combinations and damped solutions."""
     rng = np.random.default_rng(4)
     C = np.zeros((3, 11, 12))
     for rows, columns in (([0, 4, 7], [1, 2]), ([1, 2, 3, 9], [0, 5, 6, 11, 3]), ([5, 10], [8, 9])):
@@ -108,7 +108,8 @@ def test_blocks_have_what_the_whole_has() -> None:
     U = np.linalg.svd(C)[0][:, :, rank:]
     assert np.abs(block_algebra.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
     added, b, x = np.array([0.1, 0.2, 0.3]), rng.normal(size=(3, 11)), np.zeros((3, 12))
-    for rows, columns in block_algebra.independent_blocks(C):  # damped against the mean of the diagonal, block by block
+    # damping relative to the mean of the diagonal, block by block
+    for rows, columns in block_algebra.independent_blocks(C):
         part = C[:, rows[:, None], columns]
         N = part @ np.swapaxes(part, 1, 2)
         size = added * np.trace(N, axis1=1, axis2=2) / len(rows)

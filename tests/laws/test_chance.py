@@ -1,7 +1,7 @@
-"""The random numbers of steppers against a battery: each test gives how many deviations it is from what chance gives.
+"""Statistical tests of the steppers' random numbers, each measured in standard deviations from the expectation.
 
-Numbers are taken in the three ways in which a stepper takes them: over runs, over starts of one run, and over seeds;
-and over the numbers of one start. A generator of fewer rounds is caught, so the battery can fail.
+Numbers are drawn as a stepper draws them: over runs, over starts of one run, over seeds, and within one start. A
+generator with fewer rounds fails, so the tests can fail.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from bellcrank.sim import counter_rng
 
 Array = np.ndarray[Any, Any]
 N = 1 << 16
-MOST = 5.0  # deviations: of some hundred of them one is this far away once in ten thousand batteries
+MOST = 5.0  # deviations: one of some hundred results exceeds this once in ten thousand batteries
 BITS = 24
 
 
 def drawn(seed: Any, run: Any, start: Any, skip: int = 0) -> Array:
-    """Whole numbers of 24 bits."""
+    """Integers of 24 bits."""
     random = counter_rng.Random(seed, run, start)
     for _ in range(skip):
         random.uniform()
@@ -51,7 +51,7 @@ def chi_square(counts: Array, expected: float) -> float:
 
 
 def places(x: Array) -> float:
-    """Even over 1024 bins."""
+    """Uniform distribution over 1024 bins."""
     return chi_square(np.bincount(x >> 14, minlength=1024), N / 1024)
 
 
@@ -60,7 +60,7 @@ def bits(x: Array) -> float:
 
 
 def pairs(x: Array) -> float:
-    """Neighbours, over 64 x 64 cells; their lowest bits, too."""
+    """Uniform distribution of neighbours over 64 x 64 cells, also of their lowest bits."""
     high, low = (x[::2] >> 18) * 64 + (x[1::2] >> 18), (x[::2] & 63) * 64 + (x[1::2] & 63)
     return max(chi_square(np.bincount(c, minlength=4096), N / 2 / 4096) for c in (high, low))
 
@@ -71,31 +71,31 @@ def correlation(x: Array) -> float:
 
 
 def bit_correlation(x: Array) -> float:
-    """Of every bit with every other one of the same number and of the next."""
+    """Correlation of every bit with every other bit of the same number and of the next."""
     b = ((x[:, None] >> np.arange(BITS)) & 1) * 2.0 - 1.0
     same, next_ = b.T @ b - N * np.eye(BITS), b[:-1].T @ b[1:]
     return float(max(np.abs(same).max(), np.abs(next_).max()) / math.sqrt(N))
 
 
 def collisions(x: Array) -> float:
-    """How many of the 2^24 numbers are met more than once."""
+    """Number of values among 2^24 that occur more than once."""
     expected = 2.0**BITS * -np.expm1(N * np.log1p(-(2.0**-BITS)))
     return deviations(len(np.unique(x)), float(expected), N - float(expected))
 
 
 def rises(x: Array) -> float:
-    """How often the next is larger."""
+    """Number of times that the next value is larger."""
     return deviations(float((x[1:] > x[:-1]).sum()), (N - 1) / 2, (N + 1) / 12)
 
 
 def ranks(x: Array) -> float:
-    """Squares of 24 x 24 bits: how many have full rank over the field of two."""
+    """Number of 24 x 24 bit matrices of full rank over GF(2)."""
     matrices = x[: N // BITS * BITS].reshape(-1, BITS)[:4000].copy()
     full = np.ones(len(matrices), bool)
     rows = np.arange(len(matrices))
     for bit in range(BITS):
         have = matrices >> bit & 1 == 1
-        have[:, :bit] = False  # rows that are used
+        have[:, :bit] = False  # rows already used
         full &= have.any(axis=1)
         pivot = have.argmax(axis=1)
         first = matrices[rows, pivot].copy()
@@ -128,15 +128,15 @@ def test_a_bit_of_the_counter_changes_half_of_the_bits(bit: int) -> None:
     other = np.bitwise_xor(COUNT.astype(np.int64), 1 << bit).astype(float)
     changed = drawn(SEED, COUNT, 0.0) ^ drawn(SEED, other, 0.0)
     flips = np.array([(changed >> b & 1).sum() for b in range(BITS)])
-    # a pair is met from both sides, so there are half as many of them
+    # each pair is counted from both sides, so there are half as many of them
     assert np.abs(flips - N / 2).max() / math.sqrt(N / 2) < MOST
 
 
 def test_normal_numbers() -> None:
-    """Moments, and the distribution by Kolmogorov and Smirnov."""
+    """Check moments, and the distribution by the Kolmogorov-Smirnov test."""
     z = np.sort(np.asarray(counter_rng.Random(SEED, COUNT, 3.0).normal()))
     for power, mean, variance in ((1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)):
         assert deviations(float((z**power).sum()), N * mean, N * variance) < MOST
     exact = np.array([0.5 * math.erfc(-x / math.sqrt(2)) for x in z])
     distance = np.abs(exact - (COUNT + 0.5) / N).max() * math.sqrt(N)
-    assert distance < 2.5  # more than this has a chance of 7e-6
+    assert distance < 2.5  # the probability of more than this is 7e-6

@@ -1,4 +1,4 @@
-"""Constants of one body never reach another: random trees, with a class for every body and with very few."""
+"""Constants of one body never affect another: random trees, with one link class per body and with very few classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_random_trees_are_what_straight_line_code_says(seed: int, most: int, mon
 
 
 def test_two_mechanisms_keep_their_own_tables() -> None:
-    """Made in turn, and asked in the other order."""
+    """Build two mechanisms in turn and evaluate them in the opposite order."""
     trees = [zoo.chain(9, twist="general", seed=seed) for seed in (1, 2)]
     both = [made(tree, "rnea", "gravity_torque") for tree in trees]
     for tree, rolled in reversed(list(zip(trees, both, strict=True))):

@@ -1,6 +1,6 @@
-"""The equations that close loops: values against poses, rows against derivatives, forces against rows; and springs.
+"""Loop equations: values against poses, constraint Jacobian against derivatives, forces against both; and springs.
 
-Derivatives are the graph's own, along q + t dq/dt: exact, and to first order on the manifold of q.
+Derivatives are the graph's own, along q + t dq/dt: exact, and correct to first order on the manifold of q.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ everything = st.one_of(
 
 
 def along(m: Mechanism, q: Any, v: Any, f: Any) -> Any:
-    """d/dt of f(q, v) along the motion with constant v."""
+    """Return d/dt of f(q, v) along the motion with constant v."""
     rate = kinematics.rate(m.tree, q, v)
     g = trace("along", lambda t: {"f": f([a + b * t for a, b in zip(q, rate)], v)}, {"t": ()})
     return g.jacobian("f", "t").evaluate(t=0.0)["df_dt"]
@@ -67,7 +67,7 @@ def test_rate_and_bias_are_first_and_second_derivatives(case: Closed, seed: int)
 
 
 def expected(m: Mechanism, loop: Loop, q: Any) -> list[float]:
-    """The equations of a loop from the poses of its two frames in the world."""
+    """Return the equations of a loop from the world poses of its two frames."""
     if loop.joints:
         first, second = (next(x for x in m.tree.links if x.joint.name == name) for name in loop.joints)
         return [second.coordinates(q)[0] - loop.value * first.coordinates(q)[0] - loop.offset]
@@ -93,7 +93,7 @@ def expected(m: Mechanism, loop: Loop, q: Any) -> list[float]:
 @few(100)
 @given(everything, seeds)
 def test_values_are_those_of_the_poses(case: Closed, seed: int) -> None:
-    """Whatever frames the bodies have inside, and zero where the loops were closed."""
+    """Values hold for any frames inside the bodies, and are zero where the loops were closed."""
     m, q_closed = case
     q = state(m, seed)[0]
     close(values(m, q, [0.0] * m.nv), [x for loop in m.loops for x in expected(m, loop, q)])
@@ -103,7 +103,7 @@ def test_values_are_those_of_the_poses(case: Closed, seed: int) -> None:
 @few(60)
 @given(everything, seeds)
 def test_the_force_of_a_multiplier_does_its_work(case: Closed, seed: int) -> None:
-    """Force and moment on end b, and their opposites on end a at the same point, have the power C v of the row."""
+    """Force and moment on end b, and their opposites on end a at the same point, have the power C v of the equation."""
     m, q = case
     v = state(m, seed)[1]
     found = iter(loop_equations(m.tree, q, v))
@@ -125,7 +125,7 @@ def test_the_force_of_a_multiplier_does_its_work(case: Closed, seed: int) -> Non
 
 @pytest.mark.parametrize("kind", FRAMED)
 def test_every_kind_is_met(kind: str) -> None:
-    """Rows have full rank where the two bodies are free of each other: no equation says what another does."""
+    """The equations of each kind have full rank between two free bodies: none is redundant."""
     m, q = closed(random_tree(3, ["floating", "floating"], [0, 0]), 5, [kind])
     C = matrix_C(m, q)
     assert len(C) == EQUATIONS[kind] == np.linalg.matrix_rank(C, tol=1e-3)

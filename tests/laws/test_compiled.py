@@ -1,6 +1,6 @@
-"""Every backend equals `evaluate`, and `evaluate` the method on plain floats: on random trees of all joints.
+"""Every backend equals `evaluate`, and `evaluate` equals the method on floats, for random trees of all joints.
 
-Compiling takes a while, so these examples are few; `targets/` goes through the operations one by one.
+Compiling is slow, so these examples are few; `targets/` tests the operations one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contact: where shapes touch, by closed form; power; a thrown ball, a bouncing one, a block on a slope, many lanes."""
+"""Contact: contact points in closed form, power, a thrown ball, a bouncing ball, a block on a slope, many lanes."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_the_table_is_whole() -> None:
 
 @pytest.mark.parametrize("pair", TABLE, ids=named)
 def test_power_balances(pair: Any) -> None:
-    """Also where shapes are deep in each other, and slide and turn at once."""
-    flat = not isinstance(pair[0], Terrain)  # elsewhere the normal turns along the way
+    """The balance also holds for deep overlaps with simultaneous sliding and rotation."""
+    flat = not isinstance(pair[0], Terrain)  # elsewhere the normal changes along the path
     for exponent in (1.0, 1.5):
         e = Contact("c", "a", "b", *pair, stiffness=900.0, damping=0.3, friction=0.5, exponent=exponent)
         rng, touched = np.random.default_rng(1), 0
@@ -74,7 +74,10 @@ def test_power_balances(pair: Any) -> None:
 @pytest.mark.parametrize("shape", BODIES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("upright", [False, True])
 def test_a_slope_is_a_plane_that_is_turned(shape: Any, upright: bool) -> None:
-    """Whatever is lowest against it: of a cylinder not the point of the rim that is lowest in the world."""
+    """The contact point is the lowest relative to the slope.
+
+    It is not the point of a cylinder's rim that is lowest in the world.
+    """
     rng, n = np.random.default_rng(2), np.array([-0.3, 0.2, 1.0])
     R = np.eye(4)
     R[:3, 2] = n / np.linalg.norm(n)
@@ -91,7 +94,7 @@ def test_a_slope_is_a_plane_that_is_turned(shape: Any, upright: bool) -> None:
 
 
 def nearest(shape: Any, pose: Any, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Points of a shape, as a cloud, in the axes of a."""
+    """Points of a shape as a cloud, in the axes of a."""
     n = 20000
     if isinstance(shape, Box):
         own = rng.uniform(-0.5, 0.5, size=(n, 3)) * np.array(shape.size)
@@ -109,7 +112,7 @@ def nearest(shape: Any, pose: Any, rng: np.random.Generator) -> np.ndarray[Any, 
 
 @pytest.mark.parametrize("shape", BODIES, ids=lambda s: type(s).__name__)
 def test_the_lowest_point(shape: Any) -> None:
-    """On a plane the gap is the height of the lowest point of a cloud."""
+    """On a plane the gap is the height of the cloud's lowest point."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         X, _, _ = moving(rng)
@@ -131,7 +134,7 @@ def test_the_distance_to_a_sphere(shape: Any) -> None:
 
 
 def test_capsules_cross() -> None:
-    """The distance of two segments, by a search over both."""
+    """Distance of two segments equals that of a search over both."""
     rng, s = np.random.default_rng(0), np.linspace(-0.5, 0.5, 401)
     for _ in range(30):
         X, _, _ = moving(rng)
@@ -144,8 +147,9 @@ def test_capsules_cross() -> None:
 
 
 def test_a_point_and_a_box() -> None:
-    """From outside the distance to a cloud of its points; inside, how far the nearest side is. Either frame may have
-    the box.
+    """Outside, the distance is that to a cloud of the box's points; inside, it is the distance to the nearest side.
+
+    Either frame may have the box.
     """
     box, rng = Box((0.5, 0.6, 0.9)), np.random.default_rng(3)
     cloud = nearest(box, np.eye(4), rng)
@@ -163,7 +167,7 @@ def test_a_point_and_a_box() -> None:
 
 
 def test_a_box_rests_on_a_box() -> None:
-    """Upon a table of the same kind, off its middle: its corners carry it, and it stays."""
+    """A box placed off-centre on a table of the same kind rests on its corners and stays there."""
     b = bc.Builder("stack")
     b.body("block", mass=3.0, inertia=(0.02, 0.02, 0.02))
     b.joint("free", "floating", "ground", "block")
@@ -225,11 +229,11 @@ def test_a_bouncing_balls_restitution(exponent: float, speed: float) -> None:
     left = float(run.v[-1, 2])
     assert abs(left / speed - restitution_of(0.2, speed)) < 1e-3
     if speed * 0.2 < 0.05:
-        assert abs(left / speed - (1 - 2 / 3 * 0.2 * speed)) < 1e-3  # as they print it
+        assert abs(left / speed - (1 - 2 / 3 * 0.2 * speed)) < 1e-3  # as printed in the source
 
 
 def block(angle: float) -> bc.Mechanism:
-    """It slides and sinks, and does not turn."""
+    """A block that slides and sinks without rotation."""
     b = bc.Builder("block", gravity=(9.81 * math.sin(angle), 0, -9.81 * math.cos(angle)))
     b.body("carriage")
     b.body("block", mass=1.0)
@@ -240,7 +244,7 @@ def block(angle: float) -> bc.Mechanism:
 
 @pytest.mark.parametrize("angle", [0.35, 0.55])
 def test_a_block_on_a_slope(angle: float) -> None:
-    """Below the friction angle it sticks, for 100 s with bristles; above it slides as Coulomb says."""
+    """Below the friction angle the block sticks, for 100 s with bristles; above it, it slides with Coulomb friction."""
     m, mu = block(angle), 0.5
     e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 2.0, mu, bristles=5e3)
     s = bc.system(m, elements=[e])
@@ -259,7 +263,7 @@ def test_without_bristles_it_creeps_as_slowly_as_was_said() -> None:
     e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 2.0, 0.5, slow=1e-3)
     start = [0.0, 0.1 - 9.81 * math.cos(0.35) / 2e4]
     run = bc.simulate(bc.system(block(0.35), elements=[e]), 2.0, start, integrator="rodas4", every=0.5)
-    r = math.tan(0.35) / 0.5  # of the friction that there could be
+    r = math.tan(0.35) / 0.5  # fraction of the available friction
     assert abs(run["block.speed"][-1] / (1e-3 * r / math.sqrt(1 - r * r)) - 1) < 1e-3
 
 
@@ -278,7 +282,7 @@ def test_a_box_lands_on_its_corners() -> None:
 
 
 def crate(size: Any, below: Any, angle: float = 0.0) -> bc.Record:
-    """A box that is let go just above the middle of another one on the ground, turned about the vertical."""
+    """A box released just above the middle of another box on the ground, rotated about the vertical."""
     b = bc.Builder("crate")
     b.body("crate", mass=1.0, inertia=(0.01,) * 3)
     b.joint("free", "floating", "ground", "crate")
@@ -292,7 +296,7 @@ def crate(size: Any, below: Any, angle: float = 0.0) -> bc.Record:
 
 @pytest.mark.parametrize("scale", [0.3, 0.99, 1.0, 1.01, 3.0])
 def test_a_box_rests_on_a_box_or_is_refused(scale: float) -> None:
-    """Only corners are tested: what has no side that fits cannot be held up."""
+    """Only corners are tested: a box is refused if none of its sides fits on the other."""
     below = (0.4, 0.4, 0.4)
     size = tuple(scale * x for x in below)
     if scale >= 1.0:
@@ -342,7 +346,7 @@ def test_feet_and_bad_input() -> None:
 
 @pytest.mark.parametrize("kind", ["bushing", "cable", "belt"])
 def test_a_damping_that_a_step_cannot_follow(kind: str) -> None:
-    """It is named with its time; with the step that is proposed it decays."""
+    """The error names the damping's time constant; with the proposed step the motion decays."""
     m = ball(gravity=(0, 0, 0))
     start: dict[str, Any] = {"q0": [*[2.0, 0, 0], 0, 0, 0, 1.0], "v0": [1.0, 0, 0, 0, 0, 0]}
     e: Any = Bushing("damper", "ground", "ball", (0.0,) * 6, (1e3, 0.0, 0.0, 0.0, 0.0, 0.0))
@@ -356,7 +360,7 @@ def test_a_damping_that_a_step_cannot_follow(kind: str) -> None:
         m, start = b.build(), {"v0": [1.0, 0.0]}
         e = Belt("damper", ("one", "two"), 1.0, 1.0, 1.0, 250.0)
     s = bc.system(m, elements=[e])
-    if kind == "cable":  # it acts at times
+    if kind == "cable":  # it acts only part of the time
         with pytest.warns(RuntimeWarning, match=r'"damper" damps what it moves within 0.001 s.*step=0.002'):
             bc.simulate(s, 0.1, **start, step=1e-2)
     else:
@@ -367,13 +371,16 @@ def test_a_damping_that_a_step_cannot_follow(kind: str) -> None:
 
 
 def test_a_stiffness_that_a_step_cannot_follow() -> None:
-    """It is named with its frequency; the step that is proposed does, and an element that acts at times only warns."""
+    """The error names the frequency and proposes a step that resolves it.
+
+    An element that acts only part of the time causes a warning instead.
+    """
     m = ball(gravity=(0, 0, 0))
     rubber = Bushing("rubber", "ground", "ball", (1e8, 1.0, 1.0, 1.0, 1.0, 1.0))
     with pytest.raises(InputError, match=r'"rubber" oscillates at 1592 Hz.*step=0.0002') as error:
         bc.simulate(bc.system(m, elements=[rubber]), 1.0, step=1e-2)
     assert "rodas4" in str(error.value)
-    with pytest.warns(RuntimeWarning, match="is not resolved"):  # but does not run away
+    with pytest.warns(RuntimeWarning, match="is not resolved"):  # but the motion stays bounded
         run = bc.simulate(bc.system(m, elements=[rubber]), 0.1, v0=[1, 0, 0, 0, 0, 0], step=2e-4)
     assert np.abs(run["ball.x"]).max() < 1.0 / 1e4 * 1.01
     hard = Contact("c", "ground", "ball", Plane(), Sphere(0.1), stiffness=1e8)

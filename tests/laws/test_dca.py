@@ -1,4 +1,4 @@
-"""Divide and conquer: the same accelerations as by other methods, in a path that grows with the logarithm."""
+"""Divide and conquer: accelerations equal those of other methods, and the critical path grows with the logarithm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bellcrank.spatial.dense_matrices import column_dot, dense_matrix, symmetric
 
 
 def off(m: Mechanism, seed: int = 0) -> float:
-    """From the accelerations by aba, against the largest of them."""
+    """Error against the accelerations of aba, relative to the largest of them."""
     q, v, tau = (list(x) for x in m.random(seed))
     a, b = (np.array(by.forward_dynamics(m.tree, q, v, tau), float) for by in (dca, aba))
     return float(np.abs(a - b).max() / np.abs(b).max())
@@ -32,7 +32,7 @@ def test_long_chains(twist: str) -> None:
 
 
 def test_against_a_mass_matrix() -> None:
-    """Crba shares nothing with articulated bodies."""
+    """Compare with crba, which does not use articulated bodies."""
     m = zoo.random_tree(3, 12, passive=True)
     q, v, tau = (list(x) for x in m.random(1))
     a, b = (np.array(by.forward_dynamics(m.tree, q, v, tau), float) for by in (dca, crba))
@@ -46,7 +46,7 @@ def test_branches_on_branches() -> None:
 
 def test_a_body_without_mass_cannot_be_reduced_alone() -> None:
     b = Builder("cross")
-    b.body("cross")  # two axes that meet are two joints with nothing between
+    b.body("cross")  # two crossing axes are two joints with no body between them
     b.joint("yaw", "revolute", "ground", "cross", axis=(0, 0, 1))
     b.body("arm", mass=2.0, com=(0.5, 0.1, 0), inertia=(0.1, 0.2, 0.3))
     b.joint("pitch", "revolute", "cross", "arm", axis=(0, 1, 0))
@@ -67,7 +67,7 @@ def test_rows_hang_on_earlier_rows() -> None:
 
 
 def test_two_segments_give_way_to_each_other() -> None:
-    """R^T e R is M (1 + W M)^-1, also where M is blind to motions and W to forces."""
+    """R^T e R = M (1 + W M)^-1, also if M is singular for some motions and W for some forces."""
     rng = np.random.default_rng(0)
     for blind, stiff in ((0, 0), (2, 0), (0, 3), (4, 5)):
         A, B = rng.normal(size=(6, 6 - blind)), rng.normal(size=(6, 6 - stiff))

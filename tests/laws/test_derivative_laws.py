@@ -1,7 +1,7 @@
-"""What must hold of derivatives whatever their method: on random trees with springs between bodies, on random loops.
+"""Properties of derivatives by any method: random trees with springs between bodies, and random loops.
 
-Energy changes by the power of the forces, dM is symmetric and C + C^T its rate, forces of motion are homogeneous of
-degree two in v, and a derivative along v is that along `integrate`.
+Energy changes by the power of the forces, dM is symmetric and C + C^T its rate, velocity-dependent forces are
+homogeneous of degree two in v, and a derivative along v equals that along `integrate`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def evaluated(m: Mechanism, name: str, state: dict[str, Array], method: str = "a
 
 
 def along(m: Mechanism, name: str, state: dict[str, Array], method: str = "auto", **moved: Array) -> Array:
-    """How fast a quantity changes where some of what it is given moves."""
+    """Rate of change of a quantity when some of its arguments move."""
     graph = graphs.graph(m, name, method).jvp([key for key in moved if key in graphs.graph(m, name, method).inputs])
     given = state | {f"d_{key}": x for key, x in moved.items()}
     return np.asarray(graph.evaluate(**{key: given[key] for key in graph.inputs})[f"d_{name}"])
@@ -61,7 +61,7 @@ def test_energy_changes_by_the_power_of_the_forces(m: Mechanism, springs: int, s
 @few(10)
 @given(trees(max_bodies=5), st.integers(0, 1000))
 def test_the_mass_matrix_changes_symmetrically(m: Mechanism, seed: int) -> None:
-    """And, along the motion, by the Coriolis matrix and its transpose."""
+    """Along the motion, the mass matrix changes by the Coriolis matrix and its transpose."""
     s = started(m, seed)
     dM = along(m, "mass_matrix", s, q=rate(m, s["q"], s["v"]))
     C = evaluated(m, "coriolis_matrix", s)
@@ -73,7 +73,7 @@ def test_the_mass_matrix_changes_symmetrically(m: Mechanism, seed: int) -> None:
 @few(10)
 @given(trees(max_bodies=5), st.integers(0, 1000))
 def test_forces_of_motion_are_of_degree_two(m: Mechanism, seed: int) -> None:
-    """Euler: (d tau / dv) v is twice what the velocities need, for bodies without springs, damping and friction."""
+    """Euler: (d tau / dv) v is twice the velocity forces, for bodies without springs, damping and friction."""
     m, s = m.frictionless(), started(m.frictionless(), seed)
     still, moving = ({**s, "a": 0.0 * s["v"], "v": x * s["v"]} for x in (0.0, 1.0))
     needed = evaluated(m, "inverse_dynamics", moving) - evaluated(m, "inverse_dynamics", still)
@@ -85,7 +85,7 @@ def test_forces_of_motion_are_of_degree_two(m: Mechanism, seed: int) -> None:
 @few(4)
 @given(trees(max_bodies=3, passive=True, coupled=True), st.integers(0, 2), st.integers(0, 1000))
 def test_every_route_is_the_derivative_along_integrate(m: Mechanism, springs: int, seed: int) -> None:
-    """With springs between bodies, springs, damping and couplings of joints; each route that takes the mechanism."""
+    """With springs between bodies, and springs, damping and couplings of joints; by each applicable method."""
     m = closed(m, seed, (), springs)[0]
     s, h = started(m, seed), 1e-6
     xi = np.random.default_rng(seed).normal(size=m.nv)

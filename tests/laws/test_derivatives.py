@@ -1,4 +1,4 @@
-"""Derivatives of the dynamics: the recursion against tangents of the graph, differences, and what must hold of them."""
+"""Derivatives of the dynamics by the recursion equal those by tangents of the graph and by differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_recursion_is_the_tangents(m: Mechanism, name: str, seed: int) -> No
 @few(20)
 @given(trees(), st.sampled_from(list(OF)), st.integers(0, 1000))
 def test_what_pushes_from_outside(m: Mechanism, name: str, seed: int) -> None:
-    """The same with wrenches on two frames, which do not turn with their bodies."""
+    """Derivatives agree with wrenches on two frames, which do not rotate with their bodies."""
     if not derivatives.covered(m.tree):
         return
     rng, frames = np.random.default_rng(seed), list(m.frames)
@@ -63,13 +63,13 @@ def test_a_push_by_its_name() -> None:
 
 
 class Cardan(Universal):
-    """As somebody might write it: its axes turn, and nobody knows that it is two hinges."""
+    """A user-defined joint with rotating axes that is not declared as two revolute joints."""
 
     name = "cardan"
 
 
 def test_joints_of_ones_own_whose_axes_turn() -> None:
-    """The recursion does not know them and says so; auto takes tangents."""
+    """The recursion does not support such joints and reports that; auto uses tangents."""
     with tables.restored():
         bc.register("joint", "cardan", Cardan)
         both = []
@@ -113,7 +113,7 @@ def test_they_are_what_differences_tell(name: str) -> None:
 @few(20)
 @given(trees(), st.integers(0, 1000))
 def test_one_is_the_inverse_of_the_other(m: Mechanism, seed: int) -> None:
-    """M (da/dq) = -dtau/dq at the accelerations that the forces give, and M is the third."""
+    """M (da/dq) = -dtau/dq at the accelerations of the given forces, and dtau/da = M."""
     if not derivatives.covered(m.tree):
         return
     q, v, tau = m.random(seed)
@@ -129,7 +129,7 @@ def test_one_is_the_inverse_of_the_other(m: Mechanism, seed: int) -> None:
 
 @pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "parallel_cranks"])
 def test_loops_along_motions_that_they_allow(name: str) -> None:
-    """Of a closed mechanism: the derivative along a velocity that keeps it closed is that of the closed motion."""
+    """The derivative along a velocity that keeps the loops closed is that of the closed motion."""
     m = bc.zoo.load(name)
     q = bc.zoo.start(m)[0]
     C = m.closure_jacobian(q)
@@ -158,7 +158,7 @@ def test_batches_methods_and_names() -> None:
 
 
 def test_a_route_that_does_not_apply_says_why() -> None:
-    """Articulated bodies know no coupled joints: not that they solve something else."""
+    """The error states that articulated bodies do not support coupled joints, not that they solve another quantity."""
     b = bc.Builder("gripper")
     b.body("left", mass=1.0, inertia=(1, 1, 1))
     b.joint("left", "prismatic", "ground", "left", axis=(1, 0, 0))
@@ -173,7 +173,7 @@ def test_a_route_that_does_not_apply_says_why() -> None:
 
 
 def test_friction_is_that_of_the_branch() -> None:
-    """Inside of the friction's slope it counts, beyond it does not."""
+    """Derivatives include friction inside its linear range, and not beyond it."""
     b = bc.Builder("rod")
     b.body("rod", mass=1.0, com=(0.0, 0.0, -0.5), inertia=(0.1, 0.1, 0.01))
     b.joint("hinge", "revolute", "ground", "rod", axis=(0.0, 1.0, 0.0), friction=2.0, friction_speed=0.1, damping=0.5)
@@ -185,7 +185,7 @@ def test_friction_is_that_of_the_branch() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_floats_moves_the_same_everywhere(seed: int) -> None:
-    """Of a floating tree only the root's own acceleration changes with its pose and its drift, and as tangents say."""
+    """In a floating tree only the root's acceleration changes with its pose and its velocity, as tangents confirm."""
     some = (bc.zoo.random_tree(100 * seed + k, n=6, armature=False) for k in range(100))
     m = next(m for m in some if m.tree.links[0].kind.name == "floating" and derivatives.covered(m.tree))
     state = m.random(seed)

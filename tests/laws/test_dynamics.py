@@ -1,7 +1,7 @@
-"""What inverse dynamics, forward dynamics and the mass matrix owe each other, on random trees of all joints.
+"""Relations between inverse dynamics, forward dynamics and the mass matrix on random trees of all joints.
 
-All of it runs on plain floats: the methods are the same functions that are traced. Tolerances: these mass matrices have
-condition numbers below 1e4 (a test says so), so what passes through M^-1 keeps eleven digits and the rest thirteen.
+All tests run on plain floats with the functions that are traced. Tolerances: these mass matrices have condition numbers
+below 1e4 (checked by a test), so results of M^-1 keep eleven digits and the others thirteen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ floating = trees(base="floating", armature=st.booleans(), passive=st.booleans())
 everything = st.one_of(any_tree, with_couplings, floating)
 
 
-INVERSE = 1e-11  # tolerance of what passed through M^-1
+INVERSE = 1e-11  # tolerance of results that contain M^-1
 
 
 @given(everything, seeds)
@@ -113,7 +113,7 @@ def test_a_wrench_acts_through_the_jacobian(m: Mechanism, seed: int) -> None:
 @few(40)
 @given(everything, seeds)
 def test_floats_arrays_and_graphs_are_one_computation(m: Mechanism, seed: int) -> None:
-    """The same function on floats, on numpy arrays that hold a batch, and on symbols that are evaluated afterwards."""
+    """One function gives equal results on floats, on numpy arrays with a batch, and on evaluated symbols."""
     Q, V, A = m.random(seed, (3,))
     for function, inputs in (
         (crba.forward_dynamics, {"q": Q, "v": V, "tau": A}),

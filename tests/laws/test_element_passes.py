@@ -1,4 +1,4 @@
-"""Force elements of large mechanisms, in loops over alike ones: against the same written out."""
+"""Force elements of large mechanisms in rolled loops equal the straight-line code."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def pull(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
 
 
 def wave(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
-    """A sine of a sine: the angle of the outer one is known later than all angles of joints."""
+    """A sine of a sine: the outer angle is available later than all joint angles."""
     return [bc.sin(pose[0, 3] + bc.cos(pose[1, 3])), 0.0, 0.0], [0.0, bc.cos(2.0 * bc.sin(pose[2, 3])), 0.0]
 
 
 def between(a: str, b: str, k: int) -> list[Between]:
-    """One of each sort, with numbers of its own."""
+    """One element of each sort, with individual parameters."""
     x = 1.0 + 0.1 * k
     return [
         Bushing(f"rubber{k}", a, b, (90.0 * x, 80.0, 70.0, 3.0, 2.0 * x, 1.0), (1.0, 2.0, 3.0, 0.1, 0.2, 0.3)),
@@ -73,12 +73,12 @@ def everything(m: Mechanism, ends: list[tuple[str, str]]) -> list[Element]:
 
 
 def remembering(t: Any, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Any], list[Any]]:
-    """A control that adds no force, with a state of its own behind those of the elements."""
+    """A control without forces whose own state follows those of the elements."""
     return {}, [1.0 - x["memory"]]
 
 
 def results(m: Mechanism, elements: list[Element]) -> tuple[Any, Any, Any]:
-    """dy/dt, what the elements show, and the graph of the former."""
+    """Return dy/dt, the outputs of the elements, and the graph of dy/dt."""
     s = bc.system(m, elements=elements, control=remembering, states={"memory": 0.3})
     by = Simulator(s, "rk4").dynamics
     q, v, _ = m.random(5)
@@ -97,7 +97,7 @@ def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
 @few(3)
 @given(trees(max_bodies=4), st.integers(1, 4), st.integers(1, 3), st.randoms(use_true_random=False))
 def test_they_agree_with_written_out_elements(m: Mechanism, few: int, slots: int, random: Any) -> None:
-    """Between any frames, those of the ground among them, in loops and one by one, several on one body."""
+    """Elements act between any frames, including the ground's, in loops and singly, several on one body."""
     body = {name: f.body for name, f in m.frames.items()}
     pairs = [(a, b) for a in m.frames for b in m.frames if body[a] != body[b]]
     ends = random.sample(pairs, min(4, len(pairs)))
@@ -111,7 +111,7 @@ def test_they_agree_with_written_out_elements(m: Mechanism, few: int, slots: int
 
 
 def test_free_numbers_and_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of elements may be free, also such as functions hide; and machine code steps as written-out code does."""
+    """Element parameters may be free, also inside functions; and machine code steps as straight-line code does."""
     runs = []
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general").free("link2.mass", "joint3.point.x")
@@ -131,7 +131,7 @@ def test_free_numbers_and_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_implicit_steps_of_closed_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slopes of the minimal form go through calls, too."""
+    """Jacobians of the minimal form also pass through calls."""
     runs = []
     for _ in range(2):
         m = bc.zoo.four_bar()
@@ -146,7 +146,7 @@ def test_implicit_steps_of_closed_loops(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def snake(n: int) -> Mechanism:
-    """Nothing but joints between bodies: what they do to each other moves no common centre."""
+    """A chain with force elements between its bodies only, so that momentum is conserved."""
     b = bc.Builder("snake", gravity=(0, 0, 0))
     for i in range(n):
         b.body(f"l{i}", mass=1.0 + 0.01 * i, com=(0.1, 0, 0), inertia=(0.01, 0.02, 0.025))
@@ -181,7 +181,7 @@ def test_a_thousand_are_one_loop() -> None:
 
 
 class Magnet(Between):
-    """It has a number that is no field."""
+    """An element with a number that is not a field."""
 
     def __init__(self, name: str, a: str, b: str, strength: float) -> None:
         super().__init__(name, a, b)
@@ -192,7 +192,7 @@ class Magnet(Between):
 
 
 class Named(Between):
-    """What it does is in its name."""
+    """An element whose name determines its force."""
 
     def __call__(self, t: Any, pose: Any, velocity: Any, x: Any) -> Any:
         return [float(self.name.removeprefix("e")), 0.0, 0.0], [0.0, 0.0, 0.0], []
@@ -205,7 +205,7 @@ class Jointed(Coupling):
 
 @pytest.mark.parametrize("kind", ["magnet", "named", "jointed"])
 def test_an_element_of_an_own_class_is_asked_itself(kind: str) -> None:
-    """Of six none speaks for another: nobody knows what they read."""
+    """Each of six elements of a user's class is evaluated separately, because it may depend on anything."""
     made: dict[str, Any] = {
         "magnet": lambda i: Magnet(f"e{i}", "ground", f"link{i + 1}", float(i)),
         "named": lambda i: Named(f"e{i}", "ground", f"link{i + 1}"),

@@ -1,4 +1,4 @@
-"""Force elements: each balances its power, in any state and over a run; action is reaction; and what each is for."""
+"""Force elements: power balance in any state and over a run, action and reaction, and the purpose of each element."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ EVERY: list[Element] = [*FRAMES, *JOINTS]
 
 
 def moving(rng: np.random.Generator) -> tuple[Any, Any, Any]:
-    """A pose, its velocity, and the pose as it moves."""
+    """Return a pose, its velocity, and the pose as a function of time."""
     R, p = rotation(rng), rng.normal(size=3) * 0.5
     V = rng.normal(size=6)
     dR = np.array([np.cross(V[3:], c) for c in R.T]).T
@@ -106,7 +106,7 @@ def test_power_between_joints_balances(e: Coupling) -> None:
 
 
 def flying() -> bc.Mechanism:
-    """Two bodies, both free, so that nothing else holds them."""
+    """Two free bodies with nothing else acting on them."""
     b = bc.Builder("flying", gravity=(0, 0, 0))
     b.body("a", mass=1.0, com=(0.02, 0, 0), inertia=(0.02, 0.03, 0.04))
     b.body("b", mass=2.0, com=(0, 0.03, 0), inertia=(0.05, 0.03, 0.04))
@@ -125,7 +125,7 @@ def turning() -> bc.Mechanism:
 
 @pytest.mark.parametrize("e", FRAMES, ids=lambda e: e.name)
 def test_action_is_reaction_and_runs_balance(e: Between) -> None:
-    """Momentum and angular momentum of all stay, and energy is what the element stores and loses."""
+    """Total momentum and angular momentum are constant, and energy equals what the element stores and dissipates."""
     m = flying()
     s = bc.system(m, elements=[replace(e, a="a")])
     q0, v0, _ = m.random(3)
@@ -135,7 +135,7 @@ def test_action_is_reaction_and_runs_balance(e: Between) -> None:
     P0 = P[:1, :3]
     assert np.abs(P[:, :3] - P0).max() < 1e-7
     about = P[:, 3:] + np.cross(m.com(run.q), P[:, :3])
-    if e.name != "mine":  # its author only thinks of forces in the axes of a
+    if e.name != "mine":  # the author of "mine" defines its force in the axes of a only
         assert np.abs(about - about[:1]).max() < 1e-7
     whole = run["energy"] + run[f"{e.name}.energy"] + integral(run, f"{e.name}.loss")
     assert np.abs(whole - whole[0]).max() < 2e-6 * np.abs(run["energy"]).max()
@@ -155,7 +155,7 @@ def test_runs_of_couplings_balance(e: Coupling) -> None:
 
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
 def test_elements_in_loops(form: str) -> None:
-    """A spring as an element does what the same spring of the mechanism does, in every form."""
+    """A spring element acts like the same spring of the mechanism, in every form."""
     m = bc.zoo.four_bar()
     crank = m.columns[1][0]
     q0, v0 = m.assemble({crank: 1.0}, {crank: 4.0}, fixed=[crank])
@@ -174,7 +174,7 @@ def with_spring(m: bc.Mechanism, body: str) -> bc.Mechanism:
 @pytest.mark.parametrize("restitution", [0.05, 0.4, 0.9, 1.0])
 @pytest.mark.parametrize("speed", [0.2, 3.0])
 def test_restitution(restitution: float, speed: float) -> None:
-    """What comes with a speed leaves with so much of it; and the two functions undo each other."""
+    """The rebound speed is the given fraction of the impact speed; and the two functions are inverses."""
     d = damping_of(restitution, speed)
     assert math.isclose(restitution_of(d, speed), restitution, rel_tol=1e-9)
     b = bc.Builder("cart")
@@ -192,7 +192,7 @@ def test_hunt_and_crossleys_formula() -> None:
 
 
 def test_a_worm_locks_itself() -> None:
-    """The wheel drives the worm where friction is below tan(lead), and not where it is above."""
+    """The wheel drives the worm if friction is below tan(lead), and does not if it is above."""
     ways = []
     for friction in (0.02, 0.3):
         e = Worm("w", ("one", "two"), 0.02, 0.1, 0.1, 1e5, 100.0, friction)
@@ -223,7 +223,7 @@ def test_backlash_is_free() -> None:
 
 
 def test_lanes_gradients_and_parameters() -> None:
-    """A free stiffness, in lanes; and the gradient is that of differences."""
+    """A free stiffness works in lanes, and its gradient equals differences."""
     k = bc.parameter("k", 50.0, "N/m")
     e = Bushing("rubber", "ground", "b", (k, 40.0, 30.0, 1.0, 1.0, 1.0), (0.1,) * 6)
     s = bc.system(flying(), elements=[e])

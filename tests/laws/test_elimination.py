@@ -1,4 +1,4 @@
-"""Linear systems as loops (graph/linear_solve.py), and implicit steps by them: against what is written out."""
+"""Linear systems as rolled loops (graph/linear_solve.py), and implicit steps with them, equal straight-line code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trees import close, few, random_tree, trees
 
 
 def matrix_map(n: int) -> Graph:
-    """(A, x) -> A x."""
+    """Return the map (A, x) -> A x."""
 
     def mapped(A: Any, x: Any) -> dict[str, Any]:
         return {"b": [sum((a * z for a, z in zip(row[1:], x[1:], strict=True)), row[0] * x[0]) for row in A]}
@@ -48,7 +48,7 @@ def system(n: int, seed: int, batch: tuple[int, ...] = ()) -> tuple[Any, Any]:
 @few(10)
 @given(st.integers(1, 19), st.integers(0, 99))
 def test_they_solve(n: int, seed: int) -> None:
-    """As numpy does, and as they do written out; the operations are as many as are counted."""
+    """The solution equals numpy's and the straight-line one; the number of operations equals the count."""
     A, b = system(n, seed, (3,))
     graph = solving(n)
     found = graph.evaluate(A=A, b=b)["x"]
@@ -70,7 +70,7 @@ def test_they_solve(n: int, seed: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 9, 30])
 def test_machine_code_agrees(n: int) -> None:
-    """For one state, and in lanes; and its derivatives are those of the solution."""
+    """For one state and in lanes, and for the derivatives of the solution."""
     k = bc.compile(solving(n))
     A, b = system(n, n, (37,))
     want = np.linalg.solve(A, b[..., None])[..., 0]
@@ -125,9 +125,9 @@ def test_steps_of_bodies_that_bend(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @few(3)
 @given(trees(max_bodies=3), st.sampled_from(["rodas4", "midpoint"]))
-@example(random_tree(0, ["prismatic", "floating"], []), "rodas4")  # of which an element of x stays what it is
+@example(random_tree(0, ["prismatic", "floating"], []), "rodas4")  # an element of x stays constant in it
 def test_steps_of_any_tree_are_those_written_out(m: Mechanism, integrator: str) -> None:
-    """With any joints, quaternions among them, in single runs and side by side."""
+    """Trees with any joints, also quaternions, in single runs and in lanes."""
     want = stepped(m, integrator)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", 1)
@@ -139,7 +139,7 @@ def test_steps_of_any_tree_are_those_written_out(m: Mechanism, integrator: str) 
 
 
 def driven() -> bc.System:
-    """Further states, inputs, and a free number."""
+    """A system with additional states, inputs and a free parameter."""
     m = bc.zoo.chain(4, twist="general").free("link2.mass")
     motors = [DCMotor(f"joint{i}", 1.0, 0.5, 0.05, 0.01) for i in (1, 3)]
     return bc.system(m, motors, lambda t, q, v, x, u: [u["a"] * t - q[0], -v[2]], inputs={"a": 3.0})
@@ -185,7 +185,7 @@ def test_a_long_chain_steps_as_exactly_as_by_an_explicit_method() -> None:
 def test_a_pivot_of_zero_ends_the_run_and_says_so(
     monkeypatch: pytest.MonkeyPatch, integrator: str, share: float
 ) -> None:
-    """1 - g df/dv is zero where something drives a velocity as fast as the step is long; a little less, and it runs."""
+    """1 - g df/dv is zero if a velocity feeds back on itself at the rate 1/g; with less feedback the run succeeds."""
     monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", 1)
     b, h = bc.Builder("slides"), 2.0**-6
     for i in range(2):

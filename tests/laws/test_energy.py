@@ -1,7 +1,7 @@
-"""Energy and momentum: two independent routes to each quantity, the second one through the graph's own derivatives.
+"""Energy and momentum: each quantity by two independent routes, one of them through the graph's own derivatives.
 
-A quantity is traced and differentiated as a graph, and compared with what another method computes on plain floats. The
-chain rule along a motion is d/dt f(q) = (df/dq) rate(q, v), which holds for quaternions too.
+A quantity is traced and differentiated as a graph and compared with another method on plain floats. The chain rule
+along a motion is d/dt f(q) = (df/dq) rate(q, v), which also holds for quaternions.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_damping_and_friction_only_take_energy(m: Mechanism, seed: int) -> None:
 @few(50)
 @given(everything, seeds)
 def test_power_balance(m: Mechanism, seed: int) -> None:
-    """What the joints give, friction and springs included, is what kinetic energy and height take up."""
+    """The power of the joints, friction and springs included, equals the rate of kinetic and potential energy."""
     q, v, a = state(m, seed)
     tau = np.array(rnea.inverse_dynamics(m.tree, q, v, a)) + kinematics.passive_torque(m.tree, q, v)
     rate = kinematics.rate(m.tree, q, v)
@@ -74,7 +74,7 @@ def test_power_balance(m: Mechanism, seed: int) -> None:
 @few(40)
 @given(st.one_of(trees(kinds=HOLONOMIC, max_bodies=4, armature=True), coupled), seeds)
 def test_inverse_dynamics_is_lagranges_equation(m: Mechanism, seed: int) -> None:
-    """d/dt dT/dv - dT/dq + dU/dq: the whole of the bias, not only its power, from nothing but energies."""
+    """d/dt dT/dv - dT/dq + dU/dq gives the complete bias force, not only its power, from energies alone."""
     m = m.frictionless()
     q, v, a = state(m, seed)
     T = graph(m, kinematics.kinetic_energy, "q", "v")
@@ -98,7 +98,7 @@ def test_momentum_is_mass_times_the_velocity_of_the_centre_of_mass(m: Mechanism,
 
 @given(everything, seeds)
 def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) -> None:
-    """The textbook's sums over bodies, from poses and velocities of the user's frames and the user's inertias."""
+    """Compare with the textbook sums over bodies, from poses, velocities and inertias of the user's frames."""
     q, v, _ = state(m, seed)
     P, L, U, T, centre = np.zeros(3), np.zeros(3), 0.0, 0.0, np.zeros(3)
     for b in m.bodies:
@@ -120,7 +120,7 @@ def test_momentum_and_energy_of_single_bodies_add_up(m: Mechanism, seed: int) ->
 @few(40)
 @given(trees(base="floating", max_bodies=4, gravity=st.booleans()), seeds)
 def test_only_gravity_changes_the_momentum_of_a_free_mechanism(m: Mechanism, seed: int) -> None:
-    """Forces inside it (all but those on the base) change neither linear momentum nor angular about the mass centre."""
+    """Internal forces (all but those on the base) change neither linear nor angular momentum about the mass centre."""
     q, v, tau = state(m, seed)
     a = crba.forward_dynamics(m.tree, q, v, [0.0] * 6 + tau[6:])
     h = graph(m, kinematics.momentum, "q", "v")
@@ -167,7 +167,7 @@ def test_integrate_starts_along_rate_and_stays_on_the_manifold(m: Mechanism, see
 @few(8)
 @given(trees(max_bodies=4), trees(max_bodies=2), seeds)
 def test_no_distance_makes_an_energy_negative(m: Mechanism, held: Mechanism, seed: int) -> None:
-    """Parts 1e49 m away along the axis of a joint left it a moment of rounding, below zero here and there."""
+    """Parts 1e49 m away along a joint axis left it an inertia of rounding error, sometimes below zero."""
     looked = 0
     for power in range(1, 49):
         far = tuple(10.0**power * x for x in (m.joints[-1].axis if seed % 3 else np.roll((0.0, 1.0, 0.3), seed % 7)))

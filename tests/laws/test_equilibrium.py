@@ -1,4 +1,4 @@
-"""Where a system rests nothing accelerates, what was held is held, and what could not be is said."""
+"""At an equilibrium nothing accelerates, held coordinates stay, and impossible requests raise an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pendulum() -> bc.Mechanism:
 
 @pytest.mark.parametrize("start", [0.3, -1.4, np.pi / 2])
 def test_a_pendulum_hangs(start: float) -> None:
-    """Also from where it falls fastest, and the slope is zero."""
+    """The search also succeeds from the angle of the largest torque, where the slope is zero."""
     rest = bc.equilibrium(pendulum(), at={"hinge.q": start})
     close(rest.q, [0.0], 1e-9)
     assert rest.solved == ("hinge.q",)
@@ -75,7 +75,7 @@ def test_any_joint_of_a_linkage_can_be_held_by_any_torque() -> None:
 
 
 def test_a_ball_hangs_too() -> None:
-    """Three displacements, whatever the quaternion has."""
+    """A ball joint has three displacements although its quaternion has four coordinates."""
     b = bc.Builder("bell")
     b.body("bell", mass=2.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     b.joint("ball", "spherical", "ground", "bell")
@@ -91,7 +91,7 @@ def test_a_ball_hangs_too() -> None:
 
 @pytest.mark.long
 def test_legs_hold_a_platform() -> None:
-    """Six legs with balls and universal joints: their forces are those of inverse dynamics."""
+    """The forces of six legs with ball and universal joints are those of inverse dynamics."""
     m = bc.zoo.stewart()
     q, still = bc.zoo.start(m)[0], np.zeros(m.nv)
     legs = [n for n in m.columns[1] if n.startswith("P")]
@@ -107,7 +107,7 @@ def test_columns_of_a_record_can_be_held() -> None:
 
 
 def test_free_numbers_can_be_solved_for() -> None:
-    """The stiffness that holds a pendulum at 0.4 rad."""
+    """Find the stiffness that holds a pendulum at 0.4 rad."""
     b = bc.Builder("sprung")
     b.body("bob", mass=2.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), stiffness=bc.parameter("k", 30.0), rest=1.0)
@@ -126,13 +126,13 @@ def test_a_servo_rests_below_its_target() -> None:
 
 
 def test_the_hydraulic_excavator_rests_on_its_oil() -> None:
-    """Its valves are closed inside their overlap, and leak: to hold the arm each must be open by a hair."""
+    """The closed valves overlap and leak: to hold the arm each must open slightly."""
     given = {key: x for key, x in parts().items() if key not in ("control", "inputs")}
     plant = bc.system(**given)
     rest = bc.equilibrium(plant, hold="q")
     lin = bc.linearize(plant, at=rest)
     assert np.abs(lin.rate[:8]).max() < 1e-6
-    assert np.abs(lin.rate[8:]).max() < 1.0  # Pa/s, of ten million
+    assert np.abs(lin.rate[8:]).max() < 1.0  # Pa/s, compared with ten million
     overlap = given["actuators"][1].valve.overlap
     assert overlap < rest.inputs["boom_cylinder.command"] < overlap + 1e-3
     command = list(rest.inputs.values())
@@ -162,7 +162,7 @@ def test_what_nothing_determines_stays_where_it_was() -> None:
 
 
 def test_an_equilibrium_is_a_guess_for_another_plant() -> None:
-    """Without its control a plant has forces as inputs; with it, they are the control's."""
+    """Without its control a plant has forces as inputs; with it, the control sets them."""
     m = pendulum()
     rest = bc.equilibrium(m, at={"hinge.q": 0.5}, hold="q")
     lin = bc.linearize(m, at=rest)
@@ -191,7 +191,10 @@ def test_bad_input(arguments: dict[str, object], match: str) -> None:
 
 
 def test_a_prescribed_motion_that_goes_on_is_no_rest() -> None:
-    """What holds drift back would balance it at a place beside the motion; one that stands still is a place of rest."""
+    """A moving prescription is refused, a constant one accepted.
+
+    In a search for rest, constraint stabilisation would balance the moving one at a position beside it.
+    """
     m = pendulum()
     joint = m.columns[1][0]
     with pytest.raises(bc.EquilibriumError, match=r"goes on: speed 0\.5, acceleration 0\.2"):

@@ -1,4 +1,4 @@
-"""One force for every body: against wrenches on frames, against its potential, and the same in loops over bodies."""
+"""A force law for every body equals wrenches on frames, agrees with its potential, and is the same in rolled loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bellcrank.sim.simulator import Simulator
 
 
 def drag(place: Any, velocity: Any, mass: Any) -> list[Any]:
-    """Anything that looks at all it is given."""
+    """A force that reads all of its arguments."""
     x, y, z = place
     u, v, w = velocity
     return [mass * (0.3 * y - u), mass * (0.2 - v * z), mass * (x + 1.0 / sqrt(1.0 + x * x) - 0.5 * w)]
@@ -61,7 +61,7 @@ def test_loops_over_alike_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_potential_keeps_the_energy() -> None:
-    """Springs from every body to the origin; and a field of gravity is what gravity is."""
+    """Springs from every body to the origin conserve energy, and a uniform field equals gravity."""
     m = bc.zoo.chain(4)
     q0 = m.random(2)[0]
     springs = bc.system(m, everywhere=lambda p, v, m: [-3.0 * x for x in p])
@@ -70,7 +70,7 @@ def test_a_potential_keeps_the_energy() -> None:
     places = [T[:, :3, 3] + T[:, :3, :3] @ np.asarray(b.com) for T, b in zip(where, m.bodies, strict=True)]
     whole = run["energy"] + 1.5 * sum((p**2).sum(axis=1) for p in places)
     assert np.ptp(whole) < 1e-6 * np.ptp(run["kinetic_energy"])
-    assert run.residuals()["energy"] < 1e-6  # what it does is in the record, as "external"
+    assert run.residuals()["energy"] < 1e-6  # the record has its force as "external"
     with pytest.raises(InputError, match="a force acted on every body"):
         run.loads()
     pulled = bc.system(m, everywhere=lambda p, v, m: [0.0, 0.0, -9.81 * m])

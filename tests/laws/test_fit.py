@@ -1,4 +1,4 @@
-"""Fits: numbers that made the data are found within their stated errors, and what data cannot tell is said."""
+"""Fits find the parameters that made the data within their stated errors, and report what the data cannot determine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def noisy(run: bc.Record, seed: int, sigma: float = 0.01) -> dict[str, Any]:
 
 
 def test_numbers_are_inside_their_errors(run: bc.Record) -> None:
-    """Over repetitions: a share of 0.95 within 1.96 errors, as far as 32 draws can say."""
+    """Over repetitions, a share of 0.95 lies within 1.96 errors, as far as 32 samples can show."""
     inside = []
     for seed in range(8):
         found = bc.fit(plant(), noisy(run, seed), list(TRUE), begin=WRONG, step=0.01)
@@ -50,7 +50,7 @@ def test_numbers_are_inside_their_errors(run: bc.Record) -> None:
 
 
 def test_what_does_not_matter_is_reported_and_left_alone(run: bc.Record) -> None:
-    """A pendulum about y does not feel the moment about z; and its mass and the torque's scale would be one number."""
+    """The moment about z has no effect on a pendulum about y; its mass and the torque's scale would be one number."""
     found = bc.fit(plant(), noisy(run, 0), ["hinge.damping", "bob.inertia.zz", "hinge.q"], q0={"hinge": 0.3}, step=0.01)
     assert found.held == ("bob.inertia.zz",)
     assert found["bob.inertia.zz"] == 0.1
@@ -61,7 +61,7 @@ def test_what_does_not_matter_is_reported_and_left_alone(run: bc.Record) -> None
 
 
 def test_two_numbers_that_are_one() -> None:
-    """Without gravity's help a spring's stiffness and a mass are told by their ratio alone."""
+    """Without gravity, the data determine only the ratio of a spring's stiffness and a mass."""
     b = bc.Builder("oscillator")
     b.body("block", mass=2.0, inertia=(1, 1, 1))
     b.joint("slide", "prismatic", "ground", "block", axis=(1, 0, 0), stiffness=50.0)
@@ -108,7 +108,7 @@ def test_equation_error(run: bc.Record) -> None:
 
 @pytest.mark.parametrize("how", [{"error": "equation"}, {"q0": {"hinge": 0.3}, "step": 0.01}], ids=["rates", "runs"])
 def test_a_search_may_try_what_cannot_be(how: dict[str, Any]) -> None:
-    """Of a swing that grows the best damping would be negative, which none can be."""
+    """For a growing oscillation the best damping would be negative, which is not allowed."""
     m = bc.Builder("pendulum")
     m.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     m.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=bc.parameter("d", 1.0))
@@ -182,8 +182,9 @@ def test_bad_input(change: dict[str, Any], word: str) -> None:
 
 
 def test_the_stiffness_that_stops_a_block_soonest() -> None:
-    """The largest way x of a block that starts at speed 1 is sqrt(m / k) and its largest force sqrt(m k): the least
-    way with a force of at most 10 is where the force is 10.
+    """With the force limited to 10, the shortest displacement is reached if the largest force is 10.
+
+    A block that starts at speed 1 moves by at most x = sqrt(m / k), with a largest force of sqrt(m k).
     """
     b = bc.Builder("buffer")
     b.body("block", mass=2.0, inertia=(1, 1, 1))
@@ -198,7 +199,7 @@ def test_the_stiffness_that_stops_a_block_soonest() -> None:
 
 
 def test_a_minimum_inside() -> None:
-    """A pendulum's period is least where its length is the radius of gyration: sqrt(0.1 / 1)."""
+    """A pendulum's period is least if its length equals the radius of gyration: sqrt(0.1 / 1)."""
     b = bc.Builder("physical pendulum")
     b.body("bob", mass=1.0, com=(0, 0, -1.0), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
@@ -218,7 +219,7 @@ def test_bad_designs() -> None:
         bc.minimize(m, "max(joint1.v)", {"link9.mass": bc.uniform(1, 2)}, seconds=1.0)
 
 
-# -- what nobody can compute with
+# -- invalid values
 
 HUGE = (1e154, -1e154, 1e300, -1e308, 1e77, 1e49, 1e-300, 5e-324)
 
@@ -229,7 +230,7 @@ def short(run: bc.Record) -> dict[str, Any]:
 
 
 def attempted(data: dict[str, Any], free: list[str], **asked: Any) -> None:
-    """A fit of finite numbers, or an error of the package in words."""
+    """Return a fit of finite numbers, or the text of the package's error."""
     with contextlib.suppress(bc.BellcrankError):
         assert np.isfinite(bc.fit(plant(), data, free, **{"step": 0.01, **asked}).values).all()
 
@@ -265,7 +266,7 @@ def test_a_run_that_ends_before_the_measurement_is_named(run: bc.Record) -> None
 @pytest.mark.parametrize("unit", [1e3, 1e6, 1e9, 1e12])
 @pytest.mark.parametrize("integrator", ["rk4", "dopri5"])
 def test_times_that_are_not_in_seconds(run: bc.Record, unit: float, integrator: str) -> None:
-    """Microseconds and nanoseconds are years; milliseconds could be meant."""
+    """Times in micro- or nanoseconds would span years and are refused; milliseconds could be intended."""
     data = short(run)
     data["t"] = data["t"] * unit
     if unit == 1e3:

@@ -1,7 +1,8 @@
-"""Eight numbers of an excavator's hydraulics from a minute of noisy pressures and angles, and one they do not tell.
+"""A fit of eight hydraulic parameters of an excavator to noisy data, and of one that the data do not determine.
 
-The friction of the bucket's motor has a torque of a thousandth of what the pressures do, and the fit says so with an
-error of 17 per cent; the eight are told to a part in a hundred or better.
+The data are pressures and angles over a minute. The friction of the bucket's motor has a torque of a thousandth of that
+of the pressures, and the fit reports an error of 17 per cent for it; the eight are determined to one per cent or
+better.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ GAP = 0.01
 
 
 def machine(values: dict[str, float]) -> bc.System:
-    """Wong's machine with the voltages of its spools as inputs."""
+    """Wong's machine with the spool voltages as inputs."""
     given = data("excavator")["hydraulics"]
     free = {n: bc.parameter(n, x) for n, x in values.items()}
     rows = zip(JOINTS, given["P_s"], given["G"], strict=True)
@@ -60,7 +61,7 @@ def test_eight_numbers_of_the_hydraulics() -> None:
         e = found.errors[found.names.index(n)]
         assert abs(found[n] - x) < 4.0 * e, str(found)
         if n == "bucket.beta_m":
-            assert e > 0.05 * x  # honest: it is not told
+            assert e > 0.05 * x  # the reported error is large, as it should be
         else:
             assert abs(found[n] / x - 1.0) < 0.02, str(found)
             assert e < 0.02 * x, str(found)

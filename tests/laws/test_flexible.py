@@ -1,4 +1,7 @@
-"""Bodies that bend: all methods are one, energy and momentum are kept, and known blades, rods and cantilevers."""
+"""Flexible bodies.
+
+All methods agree, energy and momentum are conserved, and blades, rods and cantilevers match references.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ TAPER = (bc.Section.box(0.2, 0.1, 0.01), bc.Section.box(0.1, 0.1, 0.01))
 
 
 def arm(base: str = "floating") -> Any:
-    """Two bodies that bend, slanted, one after the other, with rigid ones between, beyond and beside."""
+    """Two slanted flexible bodies in series, with rigid bodies between, after and beside them."""
     b = bc.Builder("arm")
     s = 1 / math.sqrt(2)
     b.beam(
@@ -64,7 +67,7 @@ def slider_crank(**rod: Any) -> Any:
 
 
 def random(m: Any, seed: int) -> tuple[Any, Any, Any]:
-    """A state in which bodies are bent by more than rounding could hide."""
+    """Return a state with deflections far above rounding error."""
     q, v, tau = m.random(seed)
     for body in m.tree.flexible:
         q[list(body.q_index)] *= 10
@@ -75,7 +78,7 @@ PLANE = {"motions": ("bend_y",), "modes": 2, "elements": 8}
 
 
 def of(m: Any, quantity: str, method: str, q: Any, v: Any, x: Any) -> Any:
-    """By a method, on floats: what is traced is the same code."""
+    """Evaluate a quantity by one method on floats, with the code that is traced."""
     by = METHODS[method]
     inputs = {"forward_dynamics": (q, v, x), "bias": (q, v), "coriolis_torque": (q, v)}
     given = [z.tolist() for z in inputs.get(quantity, (q,))]
@@ -237,7 +240,7 @@ def spun(modes: int, **beam: Any) -> Any:
 
 
 def test_spin_up() -> None:
-    """Linear with centrifugal stiffening; without it the beam would bend away for good."""
+    """A linear beam with centrifugal stiffening; without it the deflection would diverge."""
     m = spun(12, motions=("bend_z",))
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -252,7 +255,7 @@ def test_spin_up() -> None:
 
 
 def steady(m: Any, speed: float) -> Any:
-    """q while the base turns evenly."""
+    """Return q for steady rotation of the base."""
     q, v, still = m.neutral(), np.zeros(m.nv), np.zeros(m.nv)
     v[0] = speed
     for _ in range(8):
@@ -280,8 +283,10 @@ SOUTHWELL = {
 
 @pytest.mark.parametrize("speed", SOUTHWELL)
 def test_a_blades_frequencies_rise_with_its_speed(speed: float) -> None:
-    """Against the paper, and by Ritz without finite elements, modes or a mechanism: polynomials that are held at 0,
-    their bending energy and that of the pull speed^2 (1 - x^2) / 2 on their slopes, in units of sqrt(EI / rhoA L^4).
+    """Compare with the paper and with a Ritz solution without finite elements, modes or a mechanism.
+
+    The Ritz functions are polynomials clamped at 0, with the bending energy and that of the tension speed^2 (1 - x^2) /
+    2 on the slopes, in units of sqrt(EI / rhoA L^4).
     """
     x, weight = np.polynomial.legendre.leggauss(40)
     x, weight = (x + 1) / 2, weight / 2
@@ -324,7 +329,7 @@ def test_a_cantilever_rings_and_sags() -> None:
 
 @pytest.mark.filterwarnings("ignore:beam. sound would run:RuntimeWarning")
 def test_small_deflections_only() -> None:
-    """Where the modal form ends: a third of the length is too much (docs/flexible.md)."""
+    """The limit of the modal form: a deflection of a third of the length is too large (docs/flexible.md)."""
     I = bc.Section.rectangle(12.3777e-3, 3.2024e-3).numbers
     m = cantilever(
         length=0.508, section=bc.Section.general(I.area, I.Iy, I.Iz, I.J), material=bc.Material(71.7e9, 0.31, 1.0)
@@ -336,7 +341,7 @@ def test_small_deflections_only() -> None:
 def test_damping_takes_energy() -> None:
     quiet, ringing = (cantilever(modes=1, below=100.0, damping=d) for d in (0.05, 0.0))
     runs = [bc.simulate(m, 0.5, q0=[0.01] * m.nq, step=1e-4) for m in (quiet, ringing)]
-    assert max(run.residuals()["energy"] for run in runs) < 1e-5  # what damping took is counted
+    assert max(run.residuals()["energy"] for run in runs) < 1e-5  # the energy balance includes damping
     ends = [run["energy"] for run in runs]
     assert ends[0][-1] < ends[0][0] - 0.5 * abs(ends[0][0])
     assert ends[1][-1] == pytest.approx(ends[1][0], rel=1e-6)
@@ -385,7 +390,7 @@ def test_a_step_that_the_fastest_mode_does_not_allow() -> None:
         bc.simulate(m, 0.01, step=1e-3)
     step = float(str(error.value).partition("step=")[2].split()[0])
     assert 2.0 < step * fastest < 2.83  # rk4 is stable up to 2 sqrt(2)
-    with pytest.warns(RuntimeWarning, match="is not resolved"):  # but does not run away
+    with pytest.warns(RuntimeWarning, match="is not resolved"):  # but the motion stays bounded
         bc.simulate(m, 100 * step, step=step)
     with pytest.warns(RuntimeWarning, match="is not resolved"):
         bc.simulate(m, 0.01, step=1e-3, integrator="midpoint")
@@ -407,7 +412,7 @@ def test_a_page_shows_it(tmp_path: Any) -> None:
 
 
 def tree(seed: int, gravity: float = -9.81) -> Any:
-    """Rigid bodies and some that bend, on random joints at random places of each other."""
+    """A tree of rigid and flexible bodies on random joints at random positions."""
     rng = np.random.default_rng(seed)
     b = bc.Builder("tree", gravity=(0, 0, gravity))
     places = ["ground"]
@@ -458,7 +463,7 @@ def test_random_trees(seed: int) -> None:
 
 @pytest.mark.parametrize("modes", [1, 2])
 def test_one_name_for_a_modal_coordinate(modes: int) -> None:
-    """In q and v, in records, and as states of a linearisation, also where there is only one."""
+    """The name is the same in q and v, in records and as linearisation states, also for a single mode."""
     b = bc.Builder("whip")
     b.beam("whip", length=2.0, section=bc.Section.circle(0.02), material=bc.Material.steel(), elements=4,
            motions=("bend_y",), modes=modes, attached=False)  # fmt: skip

@@ -1,4 +1,4 @@
-"""excavator_flexible: weight, sag and frequencies by statics and finite elements, and a run beside the rigid one."""
+"""excavator_flexible: weight, sag and frequencies by statics and finite elements; a run compared with the rigid one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def posed(m: Any, *degrees: float) -> Any:
 
 
 def locked(m: Any, q: Any) -> Any:
-    """Frequencies (Hz) with swing and cylinders held: elastic energy over kinetic energy of what the loops leave."""
+    """Frequencies (Hz) with swing and cylinders held, by elastic and kinetic energy in the loops' null space."""
     J = np.array(closure.closure_jacobian(m.tree, q.tolist()), float)  # on numbers: there is little to compile it for
     held = np.vstack([J, *(np.eye(m.nv)[m.columns[1].index(j)] for j in JOINTS)])
     _, size, vt = np.linalg.svd(held)
@@ -57,7 +57,7 @@ def test_it_moves_as_before_and_bends() -> None:
 
 
 def test_the_boom_cylinder_carries_all_weights_beyond_its_pin() -> None:
-    """Moments about the boom's pin, of bodies where they are when it rests."""
+    """Moments about the boom's pin at rest equal the boom cylinder's force times its lever arm."""
     m = bends()
     q = resting(m)
     bent = [body.nodes[0].joint for body in m.flexible]
@@ -65,7 +65,8 @@ def test_the_boom_cylinder_carries_all_weights_beyond_its_pin() -> None:
     force = dict(zip(m.columns[1], forces, strict=True))
     assert max(abs(f) for n, f in force.items() if n.startswith(("boom.pin", "stick.pin"))) < 1e-6
     pin, (foot, eye) = m.pose(q, "boom")[:3, 3], (m.pose(q, f)[:3, 3] for f in ("boom_barrel", "boom_eye.b"))
-    # The whole less cab and boom cylinder, of which half hangs at either end: all centres by the derivative of energy.
+    # All moments except those of the cab and the boom cylinder, half of which loads either end; mass centres from the
+    # derivative of energy.
     e, moments = 1e-6, 0.0
     i = list(m.columns[0]).index("boom")
     near = [np.array(q), np.array(q)]
@@ -75,12 +76,12 @@ def test_the_boom_cylinder_carries_all_weights_beyond_its_pin() -> None:
     along = (eye - foot) / np.linalg.norm(eye - foot)
     arm = abs((eye - pin)[0] * along[2] - (eye - pin)[2] * along[0])
     cylinder = sum(b.mass for b in m.bodies if b.name in ("boom_barrel", "boom_rod"))
-    assert force["boom_cylinder"] == pytest.approx(moments / arm, abs=cylinder * G)  # its own weight apart
+    assert force["boom_cylinder"] == pytest.approx(moments / arm, abs=cylinder * G)  # without its own weight
     assert force["boom_cylinder"] > 10 * cylinder * G
 
 
 def test_sag_needs_few_modes() -> None:
-    """Three modes, or as many more of the shapes of loads at the lugs, which are exact in statics."""
+    """Three modes, or a few more with the static shapes of loads at the lugs, which are exact in statics."""
     sags = []
     for m in (bends(), bends(400.0)):
         q = resting(m)
@@ -98,11 +99,11 @@ def test_frequencies_change_with_the_pose_and_few_modes_tell_them() -> None:
     }
     assert found["in"][1] > 1.4 * found["out"][1]
     for few, exact in found.values():
-        assert exact <= few <= 1.1 * exact  # modes left out make it stiffer, never softer
+        assert exact <= few <= 1.1 * exact  # omitted modes make it stiffer, never softer
 
 
 def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
-    """With all shapes kept: the same body. The lowest, kept alone: what the supported, loaded structure has."""
+    """With all shapes kept, the body is the same; the lowest alone are the modes of the supported, loaded structure."""
     c = polygonal_beam([(0, 0, 0), (1.0, 0, 0.3), (2.0, 0, 0)], lambda s: bc.Section.box(0.1, 0.15, 0.01), STEEL, 0.25)
     at = {"pin": 0, "rod": c.corners[1], "end": c.corners[2]}
     ways = {"supports": {"pin": (0, 1, 2, 3, 5), "rod": (2,)}, "loads": {"end": 300.0}}
@@ -119,7 +120,7 @@ def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
     b.body("load", mass=300.0, com=(2, 0, 0), inertia=(1e-9, 1e-9, 1e-9))
     b.joint("on", "fixed", "bar.end", "load", point=(2, 0, 0))
     m = b.build()
-    # held at the rod's z: the hinge turns back what the mode lifts there
+    # held at the rod's z: the hinge rotates back by what the mode lifts there
     q, e = m.neutral(), 1e-6
     lift = [
         (m.pose(q + e * row, "bar.rod")[2, 3] - m.pose(q - e * row, "bar.rod")[2, 3]) / (2 * e) for row in np.eye(2)
@@ -163,7 +164,7 @@ def test_the_plates_weigh_what_is_said() -> None:
 
 
 def test_it_digs_as_the_rigid_one_does() -> None:
-    """Two seconds of the autopilot: the same angles, a sag of millimetres, and two integrators that agree on it."""
+    """Two seconds of the autopilot: equal angles, a sag of millimetres, and two integrators that agree on it."""
     inputs = {"autopilot": 1.0}
     rigid = bc.simulate(bc.system(**parts()), 2.0, step=5e-4, every=0.05, inputs=inputs, form="projected")
     m = bends()

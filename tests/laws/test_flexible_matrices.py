@@ -1,4 +1,4 @@
-"""Bodies that bend from matrices: against beams that are known, against particles, from files, and what cannot be."""
+"""Flexible bodies from matrices: against known beams and particles, from files, and with invalid data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def beam() -> tuple[Any, Any, Any]:
 
 
 def hinged(structure: Any = None, **placed: Any) -> Any:
-    """A bar on a hinge, with a bob: from matrices, or from its description."""
+    """A bar on a hinge with a bob, from matrices or from its description."""
     b = bc.Builder("hinged")
     if structure is None:
         b.beam("bar", length=LENGTH, section=BAR, material=STEEL, elements=10, modes=4)
@@ -62,7 +62,7 @@ def test_a_load_bends_it_as_far() -> None:
 
 
 def network(seed: int = 0) -> tuple[Any, Any, Any]:
-    """Particles, each joined to each by a spring, with the places of the particles."""
+    """Particles connected pairwise by springs, with their positions."""
     rng = np.random.default_rng(seed)
     places = rng.uniform(-1, 1, (9, 3))
     K = np.zeros((27, 27))
@@ -85,7 +85,7 @@ def test_particles_have_the_energy_and_momentum_that_it_says() -> None:
     b.joint("base", "floating", "ground", "body", point=(0.5, 0, 0))
     m = b.build()
     q, v, _ = m.random(4)
-    # where the particles are, for any modal coordinates: the shapes of the structure, scaled as its nodes are
+    # at the particles' positions, for any modal coordinates: the shapes of the structure, scaled like its nodes
     shapes = particles(structure, places, plates)
     n, dn = q[7:], v[6:]
     X, V = m.pose(q, frame="body"), m.velocity(q, v, frame="body")
@@ -103,9 +103,9 @@ def test_particles_have_the_energy_and_momentum_that_it_says() -> None:
 
 
 def particles(structure: Any, places: Any, plates: Any) -> Any:
-    """Shapes of all particles (particle, direction, mode), scaled as the interfaces are."""
+    """Shapes of all particles (particle, direction, mode), scaled like the interfaces."""
     T = _interface_map(places, {k: tuple(x) for k, x in plates.items()}, 3)
-    ends = np.hstack([np.hstack(structure.nodes[k][:2]) for k in plates]).T  # six of each interface, by mode
+    ends = np.hstack([np.hstack(structure.nodes[k][:2]) for k in plates]).T  # six rows per interface, modes in columns
     own = structure.reduction.shapes
     scale = np.linalg.norm(ends, axis=0) / np.linalg.norm(own[: len(ends)], axis=0)
     return (T @ (own * scale)).reshape(len(places), 3, -1)
@@ -132,7 +132,7 @@ def test_matrices_from_files(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "a.mtx"
     path.write_text("\n".join([f"%%MatrixMarket matrix {form} real {symmetry}", "% a comment", *rows, ""]))
     assert np.array_equal(bc.read_matrix(path), A)
-    path.write_text(path.read_text()[:-2])  # within its last number, which then is another one
+    path.write_text(path.read_text()[:-2])  # cut inside its last number, which is then another number
     with pytest.raises(ReadError, match="cut short"):
         bc.read_matrix(path)
     path.write_text("\n".join([f"%%MatrixMarket matrix {form} real {symmetry}", *rows[:-1]]))
@@ -176,7 +176,7 @@ def test_what_is_sparse_and_cannot_be() -> None:
 
 
 def softly(share: float, at: int = 62) -> Any:
-    """A beam whose end is held, by a share of what holds it across, which is far less than what holds it along."""
+    """A beam whose end is held by a fraction of its transverse stiffness, which is far below the axial one."""
     K = beam()[0]
     K[62, at] += share * K[62, 62]
     return K

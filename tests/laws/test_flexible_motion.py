@@ -1,4 +1,4 @@
-"""Bodies that bend: Coriolis matrix, accelerations of frames and the motion of the whole, against differences."""
+"""Flexible bodies: Coriolis matrix, frame accelerations and centroidal motion equal differences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E = 1e-6
 
 @cache
 def arm(base: str) -> Any:
-    """A slanted beam with a node half way, a second beam at its end, and bodies beyond and beside."""
+    """A slanted beam with a node in the middle, a second beam at its end, and bodies after and beside it."""
     b = bc.Builder("arm")
     s = 1 / math.sqrt(2)
     along = np.array([s, 0, s])
@@ -41,7 +41,7 @@ def arm(base: str) -> Any:
 
 
 def state(m: Any, seed: int) -> tuple[Any, Any, Any]:
-    """Bent by more than rounding could hide."""
+    """Return a state with deflections far above rounding error."""
     q, v, a = m.random(seed)
     for body in m.tree.flexible:
         q[list(body.q_index)] *= 10
@@ -53,7 +53,7 @@ def moved(m: Any, q: Any, dv: Any) -> list[float]:
 
 
 def rate(m: Any, q: Any, v: Any, of: Any) -> Any:
-    """Along v, by differences."""
+    """Rate of change along v, by differences."""
     return (np.array(of(moved(m, q, E * v)), float) - np.array(of(moved(m, q, -E * v)), float)) / (2 * E)
 
 

@@ -1,6 +1,4 @@
-"""Random trees and loops of rigid bodies and bodies that bend: every method that covers them gives the same, and so do
-all forms of the loops.
-"""
+"""Random trees and loops of rigid and flexible bodies: all applicable methods and all loop forms agree."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ TAKES = {
 
 
 def random_tree(seed: int) -> Any:
-    """Five bodies, each the child of any before it; about half of them beams, with others on their nodes."""
+    """Five bodies, each the child of any earlier one; about half are beams, with other bodies on their nodes."""
     rng = np.random.default_rng(seed)
     b = bc.Builder(f"random{seed}")
     places = [("ground", np.zeros(3))]
@@ -78,7 +76,7 @@ def test_every_method_gives_the_same(seed: int, quantity: str) -> None:
     ("seed", "kinds"), [(0, ["spherical"]), (1, ["revolute", "distance"]), (2, ["distance", "distance"])]
 )
 def test_loops_are_the_same_by_every_method_and_in_every_form(seed: int, kinds: list[str]) -> None:
-    """Against M a = Q + C^T lam, C a = gamma, solved as one system."""
+    """Compare with M a = Q + C^T lam, C a = gamma, solved as one system."""
     m, q = closed(random_tree(seed), seed, kinds)
     nv, found = m.nv, m.loop_analysis
     rng = np.random.default_rng(seed)

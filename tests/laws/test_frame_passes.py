@@ -1,4 +1,4 @@
-"""Forces from outside on frames of large mechanisms, in loops over bodies: against the same written out."""
+"""External forces on frames of large mechanisms, in rolled loops over bodies, equal the straight-line code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from trees import close, few, trees
 
 
 def pull(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
-    """Anything that looks at all it is given."""
+    """A force that reads all of its arguments."""
     force = [pose[0, 3] * t - velocity[1], pose[1, 2] + velocity[5], pose[2, 3] * pose[0, 0]]
     return force, [velocity[3], pose[2, 1], velocity[0] * pose[1, 3]]
 
 
 def rates(m: Mechanism, frames: list[str]) -> tuple[Any, Any]:
-    """dy/dt with a force on each of the frames, and the graph that gives it."""
+    """Return dy/dt with a force on each of the frames, and its graph."""
     f = Simulator(bc.system(m, forces=dict.fromkeys(frames, pull)), "rk4").dynamics.f
     given = {"p": m.parameters.nominal} if m.parameters else {}
     q, v, _ = m.random(5)
@@ -33,7 +33,7 @@ def rates(m: Mechanism, frames: list[str]) -> tuple[Any, Any]:
 @few(6)
 @given(trees(max_bodies=6))
 def test_they_agree_with_written_out_forces(m: Mechanism) -> None:
-    """On any frames, those of the ground among them."""
+    """The forces act on any frames, including the ground's."""
     frames = ["ground", *list(m.frames)[-3:]] if "ground" in m.frames else list(m.frames)[-3:]
     want, _ = rates(m, frames)
     with pytest.MonkeyPatch.context() as patch:
@@ -45,7 +45,7 @@ def test_they_agree_with_written_out_forces(m: Mechanism) -> None:
 
 
 def test_free_numbers_and_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a frame is may be free; and machine code steps as written-out code does."""
+    """A frame's position may be a free parameter; and machine code steps as straight-line code does."""
     runs = []
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general").free("link2.mass", "joint3.point.x")

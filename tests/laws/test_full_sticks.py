@@ -1,4 +1,4 @@
-"""Both excavators under hands that mean them no good: every combination of full sticks, held, and let go again."""
+"""Both excavators under extreme operation: every combination of full sticks, held and released again."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def simulator(name: str) -> bc.Simulator:
 
 
 def held(name: str, mode: str, sticks: Any, seconds: float, input_step: float) -> bc.Record:
-    """sticks: (runs, 4, lines), each -1, 0 or 1."""
+    """Run with constant sticks. sticks: (runs, 4, lines), each -1, 0 or 1."""
     m = machine(name)
     levers = m.system.inputs
     inputs: dict[str, Any] = {n: sticks[:, i] * m.spans[mode][n] for i, n in enumerate(levers[:4])}
     inputs |= dict.fromkeys(levers[4:], 0.0) | {"resolved": float(mode == "RESOLVED")}
     run = simulator(name).run(seconds, m.start, step=5e-4, every=0.02, inputs=inputs, input_step=input_step, threads=2)
-    # Pressed into stops by full sticks, a run may be coarse, and then says so; it must not fail.
+    # Runs pressed into their stops may be coarse, with the stop reason "not resolved", but must not fail.
     assert {s.reason for s in run.stops} <= {"end", "not resolved"}
     assert np.isfinite(run.q).all()
     return run
 
 
 def angles(name: str) -> list[tuple[str, str, float, tuple[float, float]]]:
-    """Desired angle, joint, what to add to its q, and its stops."""
+    """Return the desired angle, the joint, the offset to its q, and its stops."""
     if name == "excavator":
         joints, starts, stops = ("cab", "boom", "stick", "bucket"), [0.0] * 4, excavator.STOPS
     else:
@@ -54,13 +54,13 @@ def angles(name: str) -> list[tuple[str, str, float, tuple[float, float]]]:
 @pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
 @pytest.mark.parametrize("name", NAMES)
 def test_held_for_ever(name: str, mode: str) -> None:
-    """20 s: no run fails, nothing jumps, stops hold, and no desired angle runs away from the machine."""
+    """20 s: no run fails or jumps, stops hold, and desired angles stay close to the machine."""
     sticks = np.array([s for s in itertools.product((-1, 0, 1), repeat=4) if any(s)])
     run = held(name, mode, sticks[:, :, None], 20.0, 20.0)
     assert np.abs(np.diff(run.q, axis=1)).max() < 0.05  # in 20 ms
     for desired, joint, start, (low, high) in angles(name):
         actual = run[joint] + start
-        # beyond a stop only with a machine that was pushed there, and by the rest of the leash
+        # Beyond a stop only if the machine was pushed there, and then by no more than the rest of the leash.
         assert (run[desired] > np.minimum(low, actual) - 0.025).all()
         assert (run[desired] < np.maximum(high, actual) + 0.025).all()
         assert np.abs(run[desired] - actual).max() < 0.45
@@ -74,7 +74,7 @@ def test_held_for_ever(name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_let_go(name: str) -> None:
-    """Five seconds of full sticks, then none: it comes to rest, and does not swing on its oil for ever."""
+    """The machine comes to rest after full sticks of five seconds are released, and does not keep oscillating."""
     sticks = np.array(list(itertools.product((0, 1), (-1, 0, 1), (-1, 0, 1), (-1, 0, 1))))
     run = held(name, "JOINT", sticks[:, :, None] * (np.arange(15) < 5), 15.0, 1.0)
     for _, joint, *_ in angles(name):

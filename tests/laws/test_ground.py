@@ -1,4 +1,4 @@
-"""Ground that is dug: nothing is won or lost, heaps rest, a wedge is in equilibrium, and what is carried acts."""
+"""Soil that is dug: volume is conserved, heaps rest, the wedge is in equilibrium, and the bucket load acts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMOOTH = NamedSoil("smooth", 1600.0, 5.0e3, 30.0, 33.0, 60.0, "for tests")
 
 
 class Frictionless(NamedSoil):
-    """A blade that nothing rubs or sticks on."""
+    """A blade without friction and adhesion."""
 
     delta = 0.0
     adhesion = 0.0
@@ -38,7 +38,10 @@ class Frictionless(NamedSoil):
 
 @pytest.mark.parametrize("friction", [15.0, 30.0, 40.0])
 def test_before_an_upright_smooth_wall_it_is_rankines_passive_pressure(friction: float) -> None:
-    """K_p = tan^2(45 + phi/2); weight K_p/2, cohesion 2 sqrt(K_p), surcharge K_p: closed form."""
+    """Before a smooth upright wall the force is Rankine's: K_p = tan^2(45 + phi/2), in closed form.
+
+    The factors are K_p/2 for weight, 2 sqrt(K_p) for cohesion and K_p for surcharge.
+    """
     soil = Frictionless("smooth", 1600.0, 5.0e3, friction, 33.0, 60.0, "for tests")
     K = math.tan(math.radians(45.0 + friction / 2)) ** 2
     d, w = 0.7, 1.3
@@ -61,11 +64,11 @@ def test_before_an_upright_smooth_wall_it_is_rankines_passive_pressure(friction:
     name=st.sampled_from(sorted(SOILS)),
 )
 def test_the_wedge_is_in_equilibrium(rake: float, slope: float, rise: float, d: float, Q: float, name: str) -> None:
-    """Two equations for P and the soil's reaction, from the corners of the wedge: the other way to the same force."""
+    """Solve two equations for P and the soil's reaction from the wedge's corners, a second route to the same force."""
     soil, w, beta = soil_named(name), 1.2, max(slope, 0.0) + rise
     if rake + soil.delta + beta + soil.phi > 3.0:
         return
-    # Corners: edge, where the plane comes out, and where the blade does.
+    # Corners: the edge, the exit of the shear plane, and the exit of the blade.
     f = np.array([math.cos(beta), math.sin(beta)])
     b = np.array([-math.cos(rake), math.sin(rake)])
     out, top = (d / (x[1] - x[0] * math.tan(slope)) * x for x in (f, b))
@@ -79,12 +82,15 @@ def test_the_wedge_is_in_equilibrium(rake: float, slope: float, rise: float, d: 
 
 
 def test_a_heap_rests_at_the_angle_of_repose() -> None:
-    """Poured in one place, it stands no steeper than its soil; of a stiffer soil, steeper; nothing is lost."""
+    """Soil poured in one place is no steeper than its angle of repose.
+
+    Stiffer soil is steeper, and volume is conserved.
+    """
     steepest = {}
     for soil in (SOILS["dry sand"], SOILS["heavy clay"]):
         g = Ground(TOOL, 0.0, soil)
         g.load = 1.0
-        g.heights[5, 5] -= 1.0 / (CELL_SIZE * CELL_SIZE)  # it comes from somewhere
+        g.heights[5, 5] -= 1.0 / (CELL_SIZE * CELL_SIZE)  # taken from elsewhere, so that the volume is constant
         before = g.balance
         for _ in range(20):
             g._heap((4.0, 4.0), 0.2, 0.25)
@@ -105,16 +111,16 @@ def test_a_full_bucket_pushes_what_it_cannot_take() -> None:
         x = 8.0 - 0.03 * k
         g.work(k / 60, (x, 0.0, -0.3), (0.0, 1.0, 0.0), 1.0, (x, 0.0, -0.3))
     assert g.load == TOOL.capacity
-    assert g.heights.max() > 0.2  # a heap ahead of it
+    assert g.heights.max() > 0.2  # a heap in front of the bucket
     assert abs(g.balance) < 1e-12
     edge = round((8.0 - 0.03 * 199 + HALF_WIDTH) / CELL_SIZE)
-    assert g.heights[:, :edge].sum() * CELL_SIZE * CELL_SIZE > 0.1  # which goes before it
-    assert g.height(6.5, 0.0) < -0.2  # and a trench behind
+    assert g.heights[:, :edge].sum() * CELL_SIZE * CELL_SIZE > 0.1  # pushed ahead of the bucket
+    assert g.height(6.5, 0.0) < -0.2  # and a trench behind it
 
 
 @pytest.mark.parametrize("machine", [rotary.machine, linkage.machine], ids=["excavator", "linkage"])
 def test_the_load_is_a_body_in_the_bucket(machine: Any) -> None:
-    """The laden bucket against one that was built with another body in it: masses, weights and what they feel."""
+    """Compare the loaded bucket with a bucket built with another body in it: masses, weights and forces."""
     m = machine()
     laden, c = m.mechanism, m.contact
     side = c.tool.capacity ** (2 / 3) / 6
@@ -139,7 +145,7 @@ def test_the_load_is_a_body_in_the_bucket(machine: Any) -> None:
 @few(30)
 @given(p=st.tuples(*[st.floats(-2, 2)] * 3), u=st.tuples(*[st.floats(-2, 2)] * 3))
 def test_soil_and_walls_take_energy(p: Any, u: Any) -> None:
-    """Cutting never drives; a wall gives back no more than it took: its damper is never negative."""
+    """Cutting never supplies energy; a wall returns no more than it took, because its damper is never negative."""
     pose = np.eye(4)
     pose[:3, 3] = p
     cut = Cutting(0.5, 0.1, -0.2, 3e4, 1e4, 5e3, bearing=0.0)
@@ -155,7 +161,7 @@ def test_soil_and_walls_take_energy(p: Any, u: Any) -> None:
     ids=lambda x: str(x),
 )
 def test_the_volume_is_constant_while_the_autopilot_digs(name: str, seconds: float) -> None:
-    """Ground and bucket together, relative to what was dug; and the machine feels what its bucket has."""
+    """The sum of ground and bucket is constant relative to the dug volume, and the bucket load acts on the machine."""
     m = (rotary if name == "rotary" else linkage).machine()
     how = {} if name == "rotary" else {"form": "projected"}
     dug, heaviest, deepest = 0.0, 0.0, 0.0
@@ -171,7 +177,7 @@ def test_the_volume_is_constant_while_the_autopilot_digs(name: str, seconds: flo
 
 
 def test_a_full_bucket_is_heavy_and_a_hard_cut_stalls_the_arm() -> None:
-    """The boom's cylinder carries the load; and what loam lets through, heavy clay does not."""
+    """The boom cylinder carries the load; loam is cut, and heavy clay stops the arm."""
     m = linkage.machine()
     q = m.mechanism.neutral()
     held = [
@@ -200,7 +206,7 @@ def test_soils_have_sources_and_bad_ones_are_named() -> None:
 
 
 def test_jobs_are_scored_by_the_ground() -> None:
-    """Nothing done is 0, all of it is 100; what is dug beside it or beyond takes half of that away."""
+    """No digging scores 0, all of it 100; digging outside the region takes off half of that."""
     trench, truck = (TASKS[name]() for name in ("trench", "truck"))
     g = Ground(TOOL, 0.0)
     assert trench.score(g) == truck.score(g) == 0.0
@@ -215,8 +221,10 @@ def test_jobs_are_scored_by_the_ground() -> None:
 
 
 def test_a_period_of_all_of_it_is_short() -> None:
-    """1 kHz with rodas4, ground, load and engine: 99 of 100 periods below 200 us, in some stretch of half a second, by
-    the thread's own clock, which does not count what other programs take; a drive's loop adds 0.1 us (docs/cockpit.md).
+    """1 kHz with rodas4, ground, load and engine: 99 of 100 periods take below 200 us.
+
+    This must hold in some stretch of half a second. The clock is that of the thread, which excludes other programs; the
+    loop of a drive adds 0.1 us (docs/cockpit.md).
     """
     m = linkage.machine()
     plant = stepper(m.system, every=1e-3, step=1e-3, integrator=m.integrator, form="projected")

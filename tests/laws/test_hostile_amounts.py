@@ -141,7 +141,7 @@ def counts(tmp: Path) -> dict[str, Call]:
     }
 
 
-# Valid values of an entry: words with a meaning of their own, and numbers that are right there.
+# Valid values of an entry: words with a special meaning, and numbers that are valid there.
 ABOVE_ZERO = (
     "simulate tolerance",
     "study tolerance",
@@ -157,7 +157,7 @@ TINY = 1e-300  # valid as a duration, but too short for what is derived from it
 
 
 def accepted(call: Call, entry: str, wrong: dict[str, Any]) -> list[str]:
-    """The values that the package did not refuse with an InputError."""
+    """The values that were not refused with an error of the package."""
     found = []
     for word, value in wrong.items():
         if (entry, word) in RIGHT:
@@ -219,7 +219,7 @@ def test_more_work_than_anybody_waits_for_is_refused(entry: str, tmp_path: Path,
         too_much(tmp_path)[entry]()
 
 
-HUGE = 2**40  # bytes of a view that repeats one value of eight bytes; its copy takes terabytes
+HUGE = 2**40  # elements of a view that occupies eight bytes; its copy takes terabytes
 
 
 def too_large(tmp: Path) -> dict[str, Callable[[], Any]]:

@@ -1,4 +1,4 @@
-"""Damping, dry friction and contacts in steps that are too long for them: they damp, and they hold."""
+"""Damping, dry friction and contacts with too long steps: implicit forces still damp and hold."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ EXPLICIT = [name for name, method in INTEGRATORS.items() if not method.stiff]
 FORMS = ["tree", "minimal", "projected", "lagrange"]
 UNRESOLVED = "ignore:.*bounce off less:RuntimeWarning"
 H = 1e-3
-MASS, SIDE = 2.0, 3.0  # kg; what the loop couples to the block
+MASS, SIDE = 2.0, 3.0  # kg; and the mass that the loop couples to the block
 
-# Steps that are too long for the forces hold, which is asked for here, and a run may well say that it is not resolved.
+# Steps that are too long for the forces must stay stable; such a run may report that it is not resolved.
 STABLE = ("end", "not resolved")
 
 
@@ -33,7 +33,7 @@ def settings(form: str) -> dict[str, Any]:
 
 
 def geared(b: Any, first: str, kind: str, loop: bool) -> bc.Mechanism:
-    """With loop: a second body that a gear moves as the first, SIDE kg or kg m^2 of it."""
+    """With loop: a gear couples a second body of SIDE kg or kg m^2 to the first."""
     if loop:
         b.body("side", mass=SIDE, inertia=(SIDE, SIDE, SIDE))
         b.joint("side", kind, "ground", "side", axis=(0, 1, 0))
@@ -61,7 +61,7 @@ def sled(angle: float, loop: bool) -> bc.Mechanism:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_damped_joints_come_to_rest_without_turning_back(name: str, form: str) -> None:
-    """For every h D/M: the speed falls in every step and never changes its sign."""
+    """For every h D/M the speed falls in every step and never changes its sign."""
     for rate in (1e2, 9e2, 3e3, 1e5, 1e8):
         inertia = 1.0 + SIDE * (form != "tree")
         m = rotor(form != "tree", damping=rate * inertia)
@@ -76,7 +76,7 @@ def test_damped_joints_come_to_rest_without_turning_back(name: str, form: str) -
 
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_every_resistance_damps(name: str) -> None:
-    """Dry friction in a joint, and actuators that resist, on a rotor that is far too light for the step."""
+    """Joint friction and actuators with damping, on a rotor that is far too light for the step."""
     parts: dict[str, tuple[dict[str, float], list[Any]]] = {
         "dry": ({"friction": 2.0}, []),
         "Stribeck": ({}, [StribeckFriction("hinge", 2.0, 3.0)]),
@@ -96,7 +96,7 @@ def test_every_resistance_damps(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_a_resolved_damping_is_as_it_was(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the last bit, also where the same graphs would filter what is not resolved."""
+    """The result is equal to the last bit, also if the same graphs filter unresolved damping."""
     m = rotor(damping=300.0)
     filtered = bc.simulate(m, 0.05, None, [1.0], integrator=name, step=2.5e-4)
     by = implicit_forces.implicit_forces(bc.system(m), bc.Solver(name, step=H))
@@ -113,7 +113,7 @@ def test_a_resolved_damping_is_as_it_was(name: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_the_order_is_kept(name: str) -> None:
-    """From steps that are too long on, errors fall at least as the method's order says."""
+    """Starting with too long steps, errors fall at least with the method's order."""
     m = rotor(damping=1000.0)
     simulator = bc.Simulator(m, solver=bc.Solver(name, step=4e-3))
     errors = []
@@ -125,7 +125,7 @@ def test_the_order_is_kept(name: str) -> None:
 
 
 def stiffly_damped(m: bc.Mechanism, rng: np.random.Generator) -> bc.Mechanism:
-    """The same with damping and dry friction in joints, over seven orders of magnitude."""
+    """Return the mechanism with joint damping and dry friction over seven orders of magnitude."""
     found = []
     for j in m.joints:
         damping, friction = (10.0 ** rng.uniform(-1.0, top) * (rng.random() < p) for top, p in ((6.0, 0.7), (4.0, 0.3)))
@@ -134,7 +134,7 @@ def stiffly_damped(m: bc.Mechanism, rng: np.random.Generator) -> bc.Mechanism:
 
 
 def loses_energy(m: bc.Mechanism, seed: int, q0: Any, v0: Any, **how: Any) -> None:
-    """It has no springs and no gravity: its kinetic energy falls from step to step."""
+    """Without springs and gravity the kinetic energy falls in every step."""
     name = EXPLICIT[seed % len(EXPLICIT)]
     run = bc.simulate(m, 0.2, q0, v0, integrator=name, step=H, every="step", **how)
     energy = run["energy"]
@@ -172,7 +172,10 @@ LAWS: dict[str, dict[str, float]] = {"Coulomb": {}, "bristles": {"bristles": 5e3
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_a_block_on_a_slope(name: str, law: str, form: str) -> None:
-    """Below the friction angle it creeps no faster than `slow` allows; above it slides as Coulomb says."""
+    """Below the friction angle it creeps no faster than `slow` allows.
+
+    Above it, it slides as Coulomb friction requires.
+    """
     mu, k, slow = 0.5, 2e4, 1e-3
     for angle in (0.35, 0.55):
         m = sled(angle, form != "tree")
@@ -195,7 +198,7 @@ def test_a_block_on_a_slope(name: str, law: str, form: str) -> None:
 @pytest.mark.filterwarnings(UNRESOLVED)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_a_slope_that_is_a_terrain(name: str) -> None:
-    """Where the normal is not an axis: the same as on a plane, turned."""
+    """With a normal that is not along an axis, the result is that of a plane, rotated."""
     slope = 0.3
     b = bc.Builder("sled")
     b.body("carriage")
@@ -213,7 +216,7 @@ def test_a_slope_that_is_a_terrain(name: str) -> None:
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_no_energy_comes_from_a_contact(name: str, law: str) -> None:
-    """A light box that tumbles, far too stiff for the step: what moves it, and lifts it, becomes less."""
+    """The kinetic and lifting energy of a light tumbling box, far too stiff for the step, decreases."""
     for size, mass in (((0.05, 0.05, 0.05), 0.1), ((0.2, 0.1, 0.05), 0.02)):
         x, y, z = size
         b = bc.Builder("box")
@@ -234,7 +237,7 @@ def test_no_energy_comes_from_a_contact(name: str, law: str) -> None:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_half_the_step_changes_little(law: str) -> None:
-    """A foot that lands, slides and stays: where it ends is known to a millimetre at 1 ms."""
+    """A foot lands, slides and stops: its final position is accurate to a millimetre at 1 ms."""
     ends = []
     for h in (1e-3, 5e-4, 5e-5):
         e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 20.0, 0.5, **LAWS[law])
@@ -246,11 +249,11 @@ def test_half_the_step_changes_little(law: str) -> None:
 
 
 @pytest.mark.filterwarnings(UNRESOLVED)
-@pytest.mark.parametrize("mass", [1.0, 10.0])  # lighter ones rock by a millimetre where nothing damps
+@pytest.mark.parametrize("mass", [1.0, 10.0])  # lighter ones rock by a millimetre because nothing damps them
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", ["euler", "rk4"])
 def test_three_boxes_stay_on_each_other(name: str, law: str, mass: float) -> None:
-    """At the default step, with default contacts."""
+    """Three boxes stay stacked at the default step with default contacts."""
     sizes = [(s, s, s) for s in (0.4, 0.3, 0.2)]
     b, elements, q0, top = bc.Builder("stack"), [], [], 0.0
     for i, size in enumerate(sizes):
@@ -267,7 +270,10 @@ def test_three_boxes_stay_on_each_other(name: str, law: str, mass: float) -> Non
 
 
 def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
-    """A longer step than that of the Simulator, prescribed motions, and mechanisms that are large."""
+    """Explicit forces are refused where they would be unstable.
+
+    This concerns steps longer than the Simulator's, prescribed motions, and large mechanisms.
+    """
     simulator = bc.Simulator(rotor(damping=100.0))
     with pytest.raises(bc.InputError, match=r'joint "hinge" in 0.01 s.*step=0.02 or less.*where it is made'):
         simulator.run(10.0, None, [1.0], step=0.1)
@@ -294,7 +300,7 @@ def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
 def test_nothing_is_judged_where_all_motions_are_prescribed(
     integrator: str, resisting: dict[str, float], actuated: bool
 ) -> None:
-    """No force changes what moves as prescribed, so that no step is too long for one."""
+    """No force changes fully prescribed motions, so no step is too long for one."""
     motions = {"hinge": lambda t: 0.5 * t}
     servo = [PD("hinge", 1e5, 1e5)] if actuated else []
     plant = bc.system(rotor(**resisting), servo, (lambda t, q, v, x, u: [0.0]) if actuated else None, motions=motions)
@@ -304,7 +310,7 @@ def test_nothing_is_judged_where_all_motions_are_prescribed(
 
 
 def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() -> None:
-    """What is implicit is chosen by nominal values; another inertia may need a shorter step."""
+    """Nominal values decide which forces are implicit; another inertia may need a shorter step."""
     m = rotor(damping=10.0).free("rotor.inertia.yy")
     bc.simulate(m, 0.1, None, [1.0], parameters={"rotor.inertia.yy": [0.5, 2.0]})
     with pytest.raises(bc.InputError, match=r'joint "hinge" in 0.0001 s.*step=0.0002'):
@@ -312,7 +318,7 @@ def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() ->
 
 
 def test_what_resists_nothing_costs_nothing() -> None:
-    """Systems without such forces, and those that a step resolves, have the graphs that they had."""
+    """Systems without such forces, and those that a step resolves, keep their graphs."""
     free = rotor()
     assert bc.Simulator(free).dynamics.implicit is None
     assert bc.Simulator(rotor(damping=1.0)).dynamics.implicit is None

@@ -1,4 +1,4 @@
-"""Systems of implicit steps by calls (sim/implicit_systems.py) are those that are written out, and the code is less."""
+"""Implicit steps with called linear systems (sim/implicit_systems.py) equal straight-line code and need less code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bellcrank.sim import implicit_systems
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
 @pytest.mark.parametrize("name", ["four_bar", "chain"])
 def test_a_call_is_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, integrator: str) -> None:
-    """One with a loop, whose slopes are a product of two matrices, and one without."""
+    """One system with a loop, whose Jacobian is a product of two matrices, and one without."""
 
     def run(fewest: int) -> tuple[Any, int]:
         monkeypatch.setattr(implicit_systems, "MIN_CALL_OPERATIONS", fewest)
@@ -25,4 +25,4 @@ def test_a_call_is_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: st
 
     (inline, few), (called, many) = run(10**9), run(0)
     np.testing.assert_allclose(called, inline, rtol=1e-13, atol=1e-15)
-    assert many == few + 2  # factors and solution, each once, however often a step solves
+    assert many == few + 2  # factorisation and solution, each once for any number of solutions per step

@@ -1,4 +1,7 @@
-"""What some integrators keep exactly: symplectic area, quadratic invariants, unit length; and what stiffness does."""
+"""Exact invariants of integrators.
+
+Symplectic area, quadratic invariants, unit length; and behaviour on stiff problems.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def energies(problem: Problem, steps: int) -> np.ndarray[Any, Any]:
 
 
 def test_euler_bounds_the_energy_of_a_pendulum() -> None:
-    """Over 1e5 steps, 800 swings: the last stretch is as wide as the first. The explicit Euler of the same is not."""
+    """Over 1e5 steps (800 swings) the energy band does not grow, whereas that of the explicit Euler method does."""
     energy = energies(PENDULUM, 100_000) + math.cos(2.0)
     first, last = np.abs(energy[:5000]).max(), np.abs(energy[-5000:]).max()
     assert last < 1.01 * first < 0.1
@@ -37,7 +40,7 @@ def test_euler_bounds_the_energy_of_a_pendulum() -> None:
 
 @pytest.mark.parametrize(("name", "keeps"), [("euler", 1e-14), ("midpoint", 1e-11), ("rk4", None)])
 def test_symplectic(name: str, keeps: float | None) -> None:
-    """The area of phase space: the determinant of dy1/dy, by the graph's own derivatives."""
+    """The area in phase space is conserved: the determinant of dy1/dy, by the graph's own derivatives."""
 
     def step(y: Any) -> dict[str, Any]:
         return {"after": integrator(name).step(SPRING.problem, 0.0, list(y), 0.1, []).y}
@@ -72,13 +75,13 @@ def test_midpoint_keeps_quadratic_invariants() -> None:
 
 @pytest.mark.parametrize("method", INTEGRATORS.values(), ids=INTEGRATORS)
 def test_rotations_stay_rotations(method: Integrator) -> None:
-    """The quaternion of a free body has length 1 after every step; its order is measured in test_integrators."""
+    """The quaternion of a free body has length 1 after every step; test_integrators measures its order."""
     for step in drive(method, TOP.problem, TOP.start, 0.05, 200):
         assert abs(np.linalg.norm(step.y[:4]) - 1.0) < 4e-16
 
 
 def prothero_robinson(rate: float) -> Problem:
-    """y' = rate (y - sin t) + cos t: y follows sin t, the faster the stiffer."""
+    """y' = rate (y - sin t) + cos t: y follows sin t, faster for stiffer problems."""
     return Problem(
         lambda t, y: [rate * (y[0] - sin(t)) + cos(t)], 0, 0, 1, lambda t, y: ([[rate]], [-rate * cos(t) - sin(t)])
     )
@@ -86,7 +89,7 @@ def prothero_robinson(rate: float) -> Problem:
 
 @pytest.mark.parametrize("rate", [-1e4, -1e6, -1e8])
 def test_rodas_follows_however_stiff(rate: float) -> None:
-    """From far off, with steps of up to 1e7 times the time constant: the transient is gone in two."""
+    """From a distant start, with steps of up to 1e7 times the time constant, the transient disappears in two steps."""
     steps = drive(integrator("rodas4"), prothero_robinson(rate), [5.0], 0.1, 20)
     assert abs(steps[-1].y[0] - math.sin(2.0)) < 1e-5
     assert abs(steps[1].y[0] - math.sin(0.2)) < 1e-2
@@ -122,7 +125,7 @@ def free_body(seed: int) -> bc.Mechanism:
 
 
 def drifts(m: bc.Mechanism, name: str, h: float, seed: int) -> tuple[float, float]:
-    """Of momentum (linear, and angular about the centre of mass), in the world's axes, and of energy."""
+    """Drifts of linear momentum, angular momentum about the centre of mass (both in world axes), and energy."""
     q, v, _ = m.random(seed)
     run = bc.simulate(m, 200 * h, q0=q, v0=2.0 * v, integrator=name, step=h)
     P, E = m.momentum(run.q, run.v), run["energy"]
@@ -133,7 +136,7 @@ def drifts(m: bc.Mechanism, name: str, h: float, seed: int) -> tuple[float, floa
 
 @pytest.mark.parametrize("seed", range(4))
 def test_midpoint_keeps_the_momentum_of_a_free_body(seed: int) -> None:
-    """Whatever its centre and moments are and however long the step is: 200 steps of up to a fifth of a radian."""
+    """For any centre of mass, moments of inertia and step: 200 steps of up to a fifth of a radian."""
     m = free_body(seed)
     assert max(drifts(m, "midpoint", 0.05, seed)) < 1e-10
     assert drifts(m, "rk4", 0.05, seed)[0] > 1e-9

@@ -1,4 +1,4 @@
-"""The numbers of the methods obey the order conditions, tree by tree."""
+"""The coefficients of the methods satisfy the order conditions, tree by tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tree = tuple[Any, ...]  # a rooted tree is the sorted tuple of the trees above i
 
 @cache
 def trees(order: int) -> tuple[Tree, ...]:
-    """Every rooted tree with that many vertices, once."""
+    """Return every rooted tree with that many vertices, once."""
 
     def forests(size: int, largest: Tree | None) -> list[Tree]:
         if size == 0:
@@ -42,7 +42,7 @@ def density(tree: Tree) -> int:
 
 
 def stages(tree: Tree, alpha: Array, beta: Array) -> Array:
-    """What the stages make of a tree. An only child of a Rosenbrock method comes through the Jacobian too: beta."""
+    """Return the stage values for a tree. An only child of a Rosenbrock method also uses the Jacobian: beta."""
     through = beta if len(tree) == 1 else alpha
     value = np.ones(len(alpha))
     for child in tree:
@@ -51,7 +51,7 @@ def stages(tree: Tree, alpha: Array, beta: Array) -> Array:
 
 
 def misses(order: int, b: Array, alpha: Array, beta: Array) -> float:
-    """The largest departure from b . stages(tree) = 1/density(tree) among trees of this order."""
+    """Return the largest deviation from b . stages(tree) = 1/density(tree) among trees of this order."""
     return float(max(abs(b @ stages(tree, alpha, beta) - 1 / density(tree)) for tree in trees(order)))
 
 
@@ -63,7 +63,7 @@ def square(rows: tuple[tuple[float, ...], ...]) -> Array:
 
 
 def classical(table: RosenbrockTableau) -> tuple[Array, Array, Array]:
-    """(b, alpha, gamma) of a table in the variables u = gamma k (Hairer and Wanner IV.7)."""
+    """Return (b, alpha, gamma) of a table in the variables u = gamma k (Hairer and Wanner IV.7)."""
     n = len(table.a)
     gamma = np.linalg.inv(np.eye(n) / table.g - square(table.c))
     return np.array([*table.a[-1], 1.0]) @ gamma, square(table.a) @ gamma, gamma
@@ -97,7 +97,7 @@ def test_the_last_stage_of_dormand_and_prince_is_the_next_first() -> None:
 
 @pytest.mark.parametrize("table", [FEHLBERG, DORMAND_PRINCE], ids=["rkf45", "dopri5"])
 def test_dense_output_of_order_4(table: Tableau) -> None:
-    """b_i(s) obeys the conditions of order 4 for every s: b(s) . stages(tree) = s^order / density."""
+    """b_i(s) satisfies the conditions of order 4 for every s: b(s) . stages(tree) = s^order / density."""
     rows, b = (table.a, table.b) if table.first_same_as_last else ((*table.a, table.b), (*table.b, 0.0))
     a, b, bump = square(rows), np.array(b), np.array(table.bump)
     first, last = np.eye(7)[0], np.eye(7)[6]
@@ -134,14 +134,14 @@ def test_dense_output_of_rodas() -> None:
 
 
 def growth(table: RosenbrockTableau, z: complex) -> complex:
-    """R(z): what one step makes of y' = (z/h) y, y = 1."""
+    """Return R(z), the growth factor of one step of y' = (z/h) y, y = 1."""
     b, alpha, gamma = classical(table)
     n = len(b)
     return complex(1.0 + z * b @ np.linalg.solve(np.eye(n) - z * (alpha + gamma), np.ones(n)))
 
 
 def test_rodas_is_l_stable() -> None:
-    """|R| <= 1 on the imaginary axis, and so left of it, for the only pole is at 1/g > 0; and R(inf) = 0."""
+    """|R| <= 1 on the imaginary axis, and thus left of it, because the only pole is at 1/g > 0; and R(inf) = 0."""
     assert max(abs(growth(RODAS, 1j * w)) for w in np.geomspace(1e-3, 1e5, 500)) <= 1.0 + 1e-12
     assert abs(growth(RODAS, -1e9)) < 1e-7
     assert abs(growth(RODAS, 0.5) - math.exp(0.5)) < 1e-3

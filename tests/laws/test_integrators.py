@@ -1,4 +1,4 @@
-"""Every integrator has the order it says: of its result, of its error estimate, of the state between two steps."""
+"""Every integrator has its stated order: of the result, of the error estimate, and of the dense output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERROR_ORDER = {"rkf45": 5, "dopri5": 5, "abm4": 5, "rodas4": 4}
 
 
 def sizes(method: Integrator) -> list[float]:
-    """Steps into 1.0 that are small enough for the order to show and large enough for rounding not to."""
+    """Return step sizes up to 1.0, small enough to show the order and large enough to avoid rounding."""
     return [1 / n for n in ((8, 16, 32, 64) if method.order == 5 else (32, 64, 128, 256))]
 
 
@@ -33,7 +33,7 @@ def test_order(method: Integrator, motion: Motion) -> None:
 @every_motion
 @every_method
 def test_order_between_steps(method: Integrator, motion: Motion) -> None:
-    """From an exact state, y(t + s h) is off by h^(order + 1)."""
+    """From an exact state, y(t + s h) has an error of h^(order + 1)."""
     h, error = [0.1, 0.05, 0.025], []
     for x in h:
         (step,) = drive(method, motion.problem, motion.start, x, 1)
@@ -61,13 +61,13 @@ def test_the_estimate_of_fehlberg_is_the_error() -> None:
 
 
 def cubic(rates: list[State], h: float) -> State:
-    """Nordsieck's array of the cubic through the rates at t, t - h, t - 2h, t - 3h."""
+    """Return Nordsieck's array of the cubic through the rates at t, t - h, t - 2h, t - 3h."""
     powers = np.array([[(k + 1) * (-float(i)) ** k for k in range(4)] for i in range(4)])
     return [float(x) for row in h * np.linalg.solve(powers, np.array(rates)) for x in row]
 
 
 def test_milnes_estimate_is_the_error() -> None:
-    """With an exact past, what the corrector is off is what Milne's device says."""
+    """With an exact past, Milne's device gives the corrector's error."""
     t, h = 1.0, 0.01
     past = [PUSHED.problem.f(t - i * h, PUSHED.exact(t - i * h)) for i in range(4)]
     step = integrator("abm4").step(PUSHED.problem, t, PUSHED.exact(t), h, cubic(past, h))
@@ -78,7 +78,7 @@ def test_milnes_estimate_is_the_error() -> None:
 
 @every_motion
 def test_nordsieck_is_the_classical_predictor_corrector(motion: Motion) -> None:
-    """AB4-AM4, PECE, from the same four rates: the same numbers for 200 steps."""
+    """AB4-AM4, PECE, from the same four rates gives the same numbers for 200 steps."""
     abm4, problem, h = integrator("abm4"), motion.problem, 0.01
     t, y = 0.5, motion.exact(0.5)
     rates = [problem.f(t - i * h, motion.exact(t - i * h)) for i in range(4)]
@@ -96,7 +96,7 @@ def test_nordsieck_is_the_classical_predictor_corrector(motion: Motion) -> None:
 
 
 def test_nordsieck_survives_changes_of_the_step() -> None:
-    """Order 4 while the step is halved and doubled all the time."""
+    """The order stays 4 while the step is repeatedly halved and doubled."""
     abm4, h, error = integrator("abm4"), [1 / 32, 1 / 64, 1 / 128, 1 / 256], []
     for x in h:
         t, y, size, n = 0.0, PUSHED.start, x, 0
@@ -119,7 +119,7 @@ def results(step: Step) -> dict[str, Any]:
 @every_motion
 @every_method
 def test_a_traced_step_is_the_step(method: Integrator, motion: Motion) -> None:
-    """Begin, one step, a change of the step size and the next step: as a graph and on floats."""
+    """Begin, one step, a change of the step size and the next step agree as a graph and on floats."""
 
     def two(t: Any, h: Any, y: Any) -> dict[str, Any]:
         first = method.step(motion.problem, t, list(y), h, method.begin(motion.problem, t, list(y), h))
@@ -147,7 +147,7 @@ def documented() -> dict[str, list[str]]:
 
 @every_method
 def test_the_table_in_the_docstring_is_true(method: Integrator) -> None:
-    """Its sines are counted: one for each f, and those nobody reads are not in the graph."""
+    """Counted sines give the evaluations: one per f, and unused evaluations are removed from the graph."""
     from bellcrank.scalar import cos, sin
 
     problem = Problem(

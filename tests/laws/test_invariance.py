@@ -1,4 +1,4 @@
-"""The same mechanism told in other words: other frames, another order, another world, another body as the base."""
+"""Results do not depend on the description: other frames, another order, another world, another base body."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pose_of(part: Joint | Frame) -> Pose:
 
 
 def seen_from(b: Body, T: Pose) -> Body:
-    """The body in a frame that stands at T in its old one."""
+    """The body described in a frame at pose T of its old frame."""
     R, t = T
     return replace(b, com=triple(R.T @ (np.array(b.com) - t)), inertia=matrix(R.T @ np.array(b.inertia) @ R))
 
@@ -54,7 +54,7 @@ def rebuilt(m: Mechanism, bodies: list[Body], joints: list[Joint], frames: list[
 
 
 def in_other_frames(m: Mechanism, choose: Callable[[Joint], Pose]) -> Mechanism:
-    """Each body's frame moved by choose(its joint), the mechanism the same."""
+    """Return the mechanism with each body's frame moved by choose(its joint), otherwise unchanged."""
     T = {m.ground: HERE} | {j.child: choose(j) for j in m.joints}
     joints = []
     for j in m.joints:
@@ -73,7 +73,7 @@ def test_frames_of_bodies_do_not_matter(m: Mechanism, seed: int) -> None:
     rng = np.random.default_rng(seed)
 
     def choose(j: Joint) -> Pose:
-        """Only moves that the joint's coordinates cannot notice."""
+        """Choose only moves that leave the joint's coordinates unchanged."""
         along = np.array(j.axis) * rng.uniform(-1, 1)
         return {
             "prismatic": (rotation(rng), rng.uniform(-1, 1, 3)),
@@ -128,7 +128,7 @@ def test_the_order_of_joints_is_only_an_order(m: Mechanism, seed: int) -> None:
 
 
 def quaternion(R: Array) -> Array:
-    """(x, y, z, w) of a rotation: the eigenvector that R leaves alone, which has no bad angles."""
+    """(x, y, z, w) of a rotation: an eigenvector, which has no singular angles."""
     xx, yy, zz = np.diag(R)
     K = np.array(
         [
@@ -142,14 +142,14 @@ def quaternion(R: Array) -> Array:
 
 
 def re_rooted(m: Mechanism, root: str) -> Mechanism:
-    """A floating mechanism whose free joint sits on another body; the joints in between change direction."""
+    """A floating mechanism with its free joint on another body; the joints in between change direction."""
     by_child = {j.child: j for j in m.joints}
     T: dict[str, Pose] = {m.ground: HERE} | {b.name: HERE for b in m.bodies}
     reversed_joints = {}
     base, at = m.joints[0], root
     while by_child[at] is not base:
         j = by_child[at]
-        T[j.parent] = pose_of(j)  # the old parent's frame now stands on the joint
+        T[j.parent] = pose_of(j)  # the old parent's frame is now at the joint
         back = replace(j, parent=j.child, child=j.parent, axis=triple(-np.array(j.axis)))
         reversed_joints[j.name] = replace(back, **placed(j, inverse(T[j.child])))
         at = j.parent
@@ -163,7 +163,7 @@ def re_rooted(m: Mechanism, root: str) -> Mechanism:
 @given(trees(kinds=SINGLE, base="floating", armature=st.booleans(), passive=st.booleans()), seeds)
 def test_any_body_may_be_the_base(m: Mechanism, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # What acts on the base must not move with it: its joint has neither rotors nor friction.
+    # Forces on the base must not move with it, so its joint has no armature and no friction.
     m = replace(m, joints=(replace(m.joints[0], armature=0.0, damping=0.0, friction=0.0), *m.joints[1:]))
     root = m.bodies[int(rng.integers(len(m.bodies)))].name
     other = re_rooted(m, root)
@@ -191,7 +191,7 @@ def test_any_body_may_be_the_base(m: Mechanism, seed: int) -> None:
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-7, 2e-6, 7.3e-6, 1e-4, 1e-2])
 def test_axes_that_are_almost_parallel(tilt: float) -> None:
-    """Files write 3.1416 for pi. The common perpendicular of such axes is kilometres away, and no place for a frame."""
+    """Files write 3.1416 for pi. The common perpendicular of such axes is kilometres away and unusable for a frame."""
 
     def turned(axis: int, angle: float) -> Array:
         c, s = np.cos(angle), np.sin(angle)
@@ -206,7 +206,7 @@ def test_axes_that_are_almost_parallel(tilt: float) -> None:
     m = mechanism_of("almost", bodies, joints)
     q, _, _ = state(m)
     X, M, axes = HERE, np.zeros((5, 5)), []
-    for i, j in enumerate(joints):  # M = sum of J^T diag(m, I) J over the bodies, by the book
+    for i, j in enumerate(joints):  # M = sum of J^T diag(m, I) J over the bodies, by the textbook
         X = times(times(X, pose_of(j)), (turned(2, q[i]), np.zeros(3)))
         axes.append((X[0][:, 2], X[1]))
         centre = X[1] + X[0] @ bodies[i].com
@@ -220,7 +220,7 @@ def test_axes_that_are_almost_parallel(tilt: float) -> None:
 
 @given(trees(kinds=SINGLE, passive=st.booleans(), armature=st.booleans()), st.integers(0, 1000))
 def test_a_coupled_mechanism_is_the_free_one_moved_together(free: Mechanism, seed: int) -> None:
-    """With q_free = G q + offset, everything follows by the chain rule; couplings may be coupled themselves."""
+    """With q_free = G q + offset the results follow by the chain rule; couplings may themselves be coupled."""
     rng = np.random.default_rng(seed)
     joints, rows, offsets, n = [], [], [], 0
     for i, j in enumerate(free.joints):
@@ -248,7 +248,7 @@ def test_a_coupled_mechanism_is_the_free_one_moved_together(free: Mechanism, see
 
 
 def test_neutral_is_where_the_parts_were_described() -> None:
-    """At the neutral configuration each body's frame stands where the joints' placements say, for every kind."""
+    """At the neutral configuration each body's frame is at its joint's described placement, for every kind."""
     for kind in KINDS:
         R, second = matrix(rotation(np.random.default_rng(3))), (0.0, 0.0, 1.0) if kind == "universal" else None
         j = Joint("j", kind, "ground", "b", R, (0.1, 0.2, 0.3), (0.6, 0.8, 0.0), second, 0.1 * (kind == "helical"))

@@ -1,4 +1,4 @@
-"""Beams as chains of rigid pieces: large deflections at rest and in motion, against references and other ways."""
+"""Beams as chains of rigid pieces: large deflections at rest and in motion, against references and other methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clamped(**beam: Any) -> Any:
 
 
 def moved(m: Any, force: Any) -> Any:
-    """How far the end goes under a force."""
+    """Displacement of the end under a force."""
     q = at_rest(m, "beam.end", force)
     return (m.pose(q, frame="beam.end") - m.pose(m.neutral(), frame="beam.end"))[:3, 3]
 
@@ -51,9 +51,9 @@ def princeton(degrees: float, elements: int, torsion: float) -> tuple[Any, Any]:
 
 
 def cells_torsion(width: float, height: float) -> float:
-    """Torsion constant of a rectangle of 2 x 2 cells with quadratic warping, as ANSYS divides it by default.
+    """Torsion constant of a rectangle of 2 x 2 cells with quadratic warping, the default division of ANSYS.
 
-    Warping is odd in y and in z, so that on a quarter it is yz, y^2 z, y z^2 and y^2 z^2, each with a factor.
+    Warping is odd in y and in z, so on a quarter it consists of yz, y^2 z, y z^2 and y^2 z^2, each with a factor.
     """
     x, w = np.polynomial.legendre.leggauss(3)
     y, z = (v.ravel() for v in np.meshgrid((x + 1) * width / 4, (x + 1) * height / 4, indexing="ij"))
@@ -66,7 +66,7 @@ def cells_torsion(width: float, height: float) -> float:
 
 
 def rod(length: float, stiffness: Any, force: Any, steps: int = 50) -> Any:
-    """How far the end of an inextensible rod goes, by shooting: R' = R [k], k = R^T M / stiffness, M' = -t x F."""
+    """Displacement of the end of an inextensible rod, by shooting: R' = R [k], k = R^T M / stiffness, M' = -t x F."""
 
     def rate(y: Any) -> Any:
         R, M = y[3:12].reshape(3, 3), y[12:]
@@ -102,7 +102,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("degrees", PUBLISHED)
 def test_princetons_beam_as_published(degrees: float) -> None:
-    """With the torsion constant that those elements have: that of 2 x 2 cells, 9.6 % above 0.198 (Iyy + Izz)."""
+    """With the torsion constant of those elements, that of 2 x 2 cells, 9.6 % above 0.198 (Iyy + Izz)."""
     found, wanted = princeton(degrees, 32, cells_torsion(PRINCETON["width"], PRINCETON["height"]))
     assert wanted[1:] == pytest.approx(PUBLISHED[degrees], rel=5e-4, abs=1e-9)
     assert found[1:] == pytest.approx(PUBLISHED[degrees], rel=5e-3, abs=1e-9)
@@ -110,7 +110,7 @@ def test_princetons_beam_as_published(degrees: float) -> None:
 
 @pytest.mark.parametrize("elements", [12, 24])
 def test_princetons_beam_bent_both_ways_and_twisted(elements: int) -> None:
-    """With 0.198 (Iyy + Izz), as other programs take it; Exudyn has 0.00895 and 0.10897 with 16 elements."""
+    """With 0.198 (Iyy + Izz), as in other programs; Exudyn gives 0.00895 and 0.10897 with 16 elements."""
     w, h = PRINCETON["width"], PRINCETON["height"]
     found, wanted = princeton(45.0, elements, 0.198 * w * h * (w * w + h * h) / 12)
     assert wanted[1:] == pytest.approx([0.0089763, 0.10911], rel=1e-4)
@@ -118,7 +118,7 @@ def test_princetons_beam_bent_both_ways_and_twisted(elements: int) -> None:
 
 
 def test_torsion_of_the_beam_of_princeton() -> None:
-    """What is between: the exact constant of a rectangle, 6 % above the one and 3 % below the other."""
+    """With the exact constant of a rectangle, 6 % above the one and 3 % below the other."""
     w, h = PRINCETON["width"], PRINCETON["height"]
     exact = bc.Section.rectangle(w, h).numbers.J
     assert exact == pytest.approx(1.1341e-10, rel=1e-3)
@@ -127,7 +127,7 @@ def test_torsion_of_the_beam_of_princeton() -> None:
 
 
 def test_spin_up() -> None:
-    """A flywheel of 1e12 kg m^2 says how the base turns. References: linear with centrifugal stiffening."""
+    """A flywheel of 1e12 kg m^2 prescribes the rotation of the base. References: linear with centrifugal stiffening."""
     b = bc.Builder("spun", gravity=(0, 0, 0))
     b.beam("beam", length=SPUN_LENGTH, section=SPUN, motions=("bend_z",), theory="euler", large=True)
     b.joint("base", "revolute", "ground", "beam", armature=1e12)

@@ -1,4 +1,4 @@
-"""Many alike parts and closed loops: the work of a step grows with the bodies, whichever form that takes."""
+"""Many identical parts and closed loops: the work of a step grows linearly with the bodies in every form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dynamics(mechanism: Any, form: str = "auto") -> LoopedDynamics:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_step_takes_work_that_grows_with_the_bodies(name: str) -> None:
-    """Equal additions for equal additions, by the form that is chosen; nothing else is linear."""
+    """Each added body adds the same number of operations with the chosen form; no other form is linear."""
     form, *sizes = SIZES[name]
     work = []
     for n in sizes:
@@ -36,12 +36,12 @@ def test_a_step_takes_work_that_grows_with_the_bodies(name: str) -> None:
         assert by.form == form
         work.append(by.f.count().arithmetic + by.correction.count().arithmetic)
     steps = np.diff(work)
-    assert np.ptp(steps) <= 0.08 * steps.mean()  # a square would add a third more each time
+    assert np.ptp(steps) <= 0.08 * steps.mean()  # quadratic work would add a third more each time
 
 
 @pytest.mark.parametrize("name", ["scissor:3", "track:9", "four_bars:2", "tied_tree:15:2"])
 def test_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrix, products with it, and multipliers: three ways to one velocity on the loops, and to its rate."""
+    """Matrix, products with it, and multipliers give the same velocity on the loops, and the same rate."""
     m = bc.zoo.load(name)
     y = np.concatenate([bc.zoo.start(m)[0], np.random.default_rng(3).normal(size=m.nv)])
     allowed, rates = [], []

@@ -1,4 +1,4 @@
-"""Mass matrices of many bodies, column by column, against those of one body after the other and against each other."""
+"""Mass matrices of many bodies, computed column by column, equal those computed body by body, and each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bellcrank.errors import InputError
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if some forty bodies were many."""
+    """Lower the threshold to some forty bodies."""
     monkeypatch.setattr("bellcrank.dynamics.requests.MAX_STRAIGHT_OPERATIONS", 2_000)
     monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 2_000)
 
@@ -48,7 +48,10 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
 
 
 def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None:
-    """Coriolis forces of a hundred bodies are straight-line code, their matrix would be 430,000 operations."""
+    """The matrix uses rolled loops even if one product is small.
+
+    Coriolis forces of a hundred bodies are straight-line code; their matrix would have 430,000 operations.
+    """
     m = bc.zoo.chain(100)
     q, v, _ = m.random(2)
     assert columnwise_jacobians.has_columnwise_matrix(m, quantity("coriolis_matrix"))

@@ -1,4 +1,4 @@
-"""Springs between bodies of large mechanisms, in loops over bodies and over springs: against straight-line code."""
+"""Springs between bodies of large mechanisms, in rolled loops over bodies and springs, equal straight-line code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BY = {"forward_dynamics": "aba", "inverse_dynamics": "rnea"}
 
 
 def sprung(m: Mechanism, seed: int, free: bool) -> Mechanism:
-    """With springs between any of its frames and the ground: some without length or damping, some alike."""
+    """Springs between any frames and the ground, some of them without length or damping, and some identical."""
     rng = np.random.default_rng(seed)
     frames = [f for f in m.frames if f.startswith("f")]
     found = []
@@ -31,13 +31,13 @@ def sprung(m: Mechanism, seed: int, free: bool) -> Mechanism:
         a, b = rng.choice([*frames, "ground"], size=2, replace=False) if len(frames) > 1 else (frames[0], "ground")
         stiffness: Any = 3.0 if k % 2 else float(rng.uniform(1.0, 9.0))
         law = (float(rng.choice([0.0, 0.3, 1.0])), float(rng.choice([0.0, 0.7])))
-        stiffness = bc.parameter(f"k{k}", stiffness) if free and k < 2 else stiffness  # a name that classes have, too
+        stiffness = bc.parameter(f"k{k}", stiffness) if free and k < 2 else stiffness  # link classes use this name, too
         found.append(Spring(f"s{k}", str(a), str(b), stiffness, *law))
     return replace(m, springs=tuple(found))
 
 
 def in_loops(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
-    """However small it is."""
+    """Use rolled loops for a mechanism of any size."""
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
     return rolled_springs.graph_with_springs(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
@@ -64,7 +64,7 @@ def test_they_agree_with_straight_line_code(m: Mechanism, seed: int, free: bool,
 
 
 def comb(n: int) -> Mechanism:
-    """Links in a row, a spring from each to the one after the next, and one from the ground to the last."""
+    """Links in a row, a spring from each to the second next, and one from the ground to the last."""
     b = bc.Builder("comb")
     for i in range(n):
         b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0.25, 0), inertia=(0.01, 0.02, 0.03))
@@ -89,7 +89,7 @@ def test_runs_are_those_of_straight_line_code(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_along_and_against_agree() -> None:
-    """Derivatives go through the loops over springs, too: w (J d) is (w J) d, and J d is how far it moves."""
+    """Derivatives pass through the loops over springs: w (J d) = (w J) d, and J d equals the displacement."""
     m = comb(6)
     g = in_loops(m, "forward_dynamics")
     at, rng = state(m, g), np.random.default_rng(2)
@@ -110,7 +110,7 @@ def test_code_does_not_grow_with_them() -> None:
 
 @pytest.mark.parametrize("quantity", ["potential_energy", "forward_dynamics"])
 def test_ends_on_the_ground_beside_free_numbers(quantity: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frame on the ground is known, and nothing that a body says: its place may not be read from the recursion."""
+    """A ground frame is constant and not an output of a body, so its position is not read from the recursion."""
     m = comb(4).free("l1.mass")
     q, v, tau = m.random(2)
     at = [q] if quantity == "potential_energy" else [q, v, tau]

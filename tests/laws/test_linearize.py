@@ -1,4 +1,4 @@
-"""A linearisation is the derivative: of the rate, of a step, with loops, actuators and control, at many points."""
+"""A linearisation is the derivative of the rate and of a step, with loops, actuators and control, at many points."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loops import looped as mechanisms
 from trees import HOLONOMIC, close, few, random_tree, trees
 
 Array = np.ndarray[Any, Any]
-EPSILON = 1e-200  # of a complex step: nothing is lost
+EPSILON = 1e-200  # size of a complex step: no rounding loss
 
 
 def pendulum(damping: float = 0.0) -> bc.Mechanism:
@@ -36,7 +36,7 @@ def pendulum(damping: float = 0.0) -> bc.Mechanism:
 
 
 def double_pendulum() -> bc.Mechanism:
-    """Two points of mass 1 on strings of length 1."""
+    """Two masses of 1 on strings of length 1."""
     b = bc.Builder("double")
     b.body("upper", mass=1.0, com=(0, 0, -1), inertia=(0, 0, 0))
     b.body("lower", mass=1.0, com=(0, 0, -2), inertia=(0, 0, 0))
@@ -55,7 +55,7 @@ def exponential(A: Array, h: float) -> Array:
 
 
 def accelerated(m: bc.Mechanism, q: Array, v: Array, tau: Array) -> Array:
-    """Accelerations over complex numbers too, as the method is written."""
+    """Accelerations with complex numbers, by the method's source."""
     found = METHODS["crba"].function("forward_dynamics")(m.tree, list(q), list(v), list(tau))
     return np.array(found)
 
@@ -63,7 +63,7 @@ def accelerated(m: bc.Mechanism, q: Array, v: Array, tau: Array) -> Array:
 @few(8)
 @given(trees(passive=True, armature=True, max_bodies=4), st.integers(0, 99))
 def test_of_a_tree_it_is_the_complex_step(m: bc.Mechanism, seed: int) -> None:
-    """Accelerations by displacements, velocities and forces, for every kind of joint, moving as it likes."""
+    """Accelerations by displacements, velocities and forces, for every kind of joint, in general motion."""
     q, v, tau = m.random(seed)
     lin = bc.linearize(m, at={"q": q, "v": v, "u": tau})
     n = m.nv
@@ -86,7 +86,7 @@ def test_where_v_is_the_rate_of_q_displacements_change_by_it(m: bc.Mechanism) ->
 
 
 def test_a_displacement_of_a_ball_is_turned_by_its_own_speed() -> None:
-    """dxi/dt = dw - w x xi, seen from the body; and one step does to it what the flow does."""
+    """dxi/dt = dw - w x xi in body axes; and the derivative of one step equals that of the flow."""
     m = random_tree(3, ["spherical"])
     q, v, _ = m.random(3)
     A = bc.linearize(m, at={"q": q, "v": v}).A
@@ -98,7 +98,7 @@ def test_a_displacement_of_a_ball_is_turned_by_its_own_speed() -> None:
 @few(8)
 @given(trees(max_bodies=3), st.integers(0, 99))
 def test_a_short_step_is_one_and_h_times_the_rate(m: bc.Mechanism, seed: int) -> None:
-    """For every kind of joint, moving: quaternions too. What is left is of second order in h."""
+    """For every kind of joint in motion, also with quaternions, the remainder is of second order in h."""
     q, v, tau = m.random(seed)
     at = {"q": q, "v": v, "u": tau}
     A, B, _, _ = bc.linearize(m, at=at)
@@ -168,7 +168,7 @@ def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Clos
 
 @pytest.mark.parametrize("name", ["rk4", "rodas4", "midpoint"])
 def test_a_step_with_loops_is_what_a_run_does(name: str) -> None:
-    """Of a linkage that moves: both ends of a central difference close the loops."""
+    """For a moving linkage: both ends of a central difference close the loops."""
     m = bc.zoo.four_bar()
     q, v = m.assemble({"A": 0.7}, {"A": 3.0}, fixed=["A"])
     step = bc.linearize(m, at={"q": q, "v": v, "A.tau": 0.4}, step=0.01, integrator=name)
@@ -189,7 +189,7 @@ def test_a_step_with_loops_is_what_a_run_does(name: str) -> None:
 
 
 def test_actuators_and_control_are_in_it() -> None:
-    """A servo's A is the open one's, closed by hand; its states are there with their names."""
+    """A of a servo equals that of the open system closed by hand; its states are included with their names."""
     m = double_pendulum()
     kp, kd, ki = 30.0, 4.0, 7.0
     servo = bc.system(
@@ -221,7 +221,7 @@ def test_inputs_may_be_forces_commands_and_free_numbers() -> None:
     assert lin.states[2] == "hinge.current"
     close(lin.B[1, 1], 1.0 / M)
     close(lin.B[2, 0], 1.0 / 0.01)
-    close(lin.B[1, 2], 0.0, 1e-9)  # a pendulum falls as fast, however heavy it is
+    close(lin.B[1, 2], 0.0, 1e-9)  # a pendulum's acceleration does not depend on its mass
     pushed = bc.linearize(arm, at={"hinge.q": 0.4, "hinge.tau": 3.0}, inputs=["bob.mass"])
     close(pushed.B[1, 0], -3.0 / (2.0 * M), 1e-9)
 
@@ -286,6 +286,6 @@ def test_feedback_is_what_the_matrices_say() -> None:
 @few(10)
 @given(trees(max_bodies=6))
 def test_motions_are_the_rate_of_positions(m: Any) -> None:
-    """Joint by joint: what a unit of each speed does to q."""
+    """Each column is the rate of q for a unit of one velocity, joint by joint."""
     q, v, _ = m.random(3)
     close(v @ position_rate_matrix(m, q), np.array(kinematics.rate(m.tree, q.tolist(), v.tolist()), float), 1e-13)

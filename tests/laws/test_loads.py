@@ -1,4 +1,4 @@
-"""Loads of a run: Newton's law of the whole and of each body, whatever acts; what is largest, and tables of it."""
+"""Loads of a run: Newton's law of the whole and of each body with any forces; largest values, and tables of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run() -> bc.Record:
 
 
 def rate(m: bc.Mechanism, run: bc.Record, bodies: slice) -> tuple[Any, Any]:
-    """What moves momentum and angular momentum about the origin of these bodies, by differences of the states."""
+    """Rates of momentum and of angular momentum about the origin of these bodies, by differences of the states."""
     h = 1e-5
 
     def momentum(q: Any, v: Any) -> Any:
@@ -78,8 +78,9 @@ def about_origin(m: bc.Mechanism, run: bc.Record, frame: str, W: Any) -> Any:
 
 
 def test_newtons_law_of_each_body(run: bc.Record) -> None:
-    """Pin, strut, rubber and hand, each from its own columns, are all that moves the lower arm; with the shoulder's
-    instead of the elbow's and the rubber's, both.
+    """The recorded loads of pin, strut, bushing and hand give the complete motion of the lower arm.
+
+    With the shoulder instead of the elbow and the bushing, they give that of both arms.
     """
     m, found = arm(), run.loads()
     pins = {"upper": found.wrench("shoulder"), "lower": found.wrench("elbow")}
@@ -93,7 +94,7 @@ def test_newtons_law_of_each_body(run: bc.Record) -> None:
 
 
 def test_forces_are_kept_apart(run: bc.Record) -> None:
-    """tau is the servo and nothing else."""
+    """tau contains only the servo."""
     np.testing.assert_allclose(
         run["shoulder.tau"], 30.0 * (0.4 - run["shoulder.q"]) - 3.0 * run["shoulder.v"], atol=1e-12
     )
@@ -131,7 +132,7 @@ def test_what_is_largest(run: bc.Record, tmp_path: Path) -> None:
 
 
 def test_loops_batches_and_motions() -> None:
-    """The pins of a driven four-bar: with the crank prescribed its torque is the moment about its axis."""
+    """The joint loads of a driven four-bar: with a prescribed crank its torque is the moment about its axis."""
     m = bc.zoo.four_bar()
     crank = m.columns[1][0]
     q0, v0 = m.assemble({crank: 1.0}, {crank: 3.0}, fixed=[crank])

@@ -1,7 +1,7 @@
-"""Counters stay exact for ever: every target and precision goes on past 2**23, 2**24, 2**31, 2**32 and 2**47 steps.
+"""Counters stay exact on every target and precision beyond 2**23, 2**24, 2**31, 2**32 and 2**47 steps.
 
-A run that long cannot be waited for, so the counters are set some steps before such a number, and the machine takes
-some more. What it must do then is computed with Python's whole numbers.
+A run of that length would take too long, so the counters start some steps before such a number, and the machine takes
+some more. Python integers give the expected result.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from targets.test_export_wasm import needs_node, said
 
 __all__ = ["emulated"]  # a fixture
 Array = np.ndarray[Any, Any]
-H = 2.0**-10  # a step that both precisions have exactly
+H = 2.0**-10  # a step that both precisions represent exactly
 BEFORE, STEPS = 5, 19
 JUMPS = (0, 2**23, 2**24, 2**31, 2**32, 2**47)
 FAST, SLOW, LATE = 3, 4, 7  # steps: two periods and a delay
-LINE, STRIDE = 5, 6  # steps that a line of inputs holds, and between rows
-FIRST = 10.0  # the line of inputs that is valid where a run begins
+LINE, STRIDE = 5, 6  # steps for which a line of inputs is valid, and steps between rows
+FIRST = 10.0  # the line of inputs that is valid at the start of a run
 
 
 def machine() -> bc.System:
-    """A link that nothing moves, and two controllers that count their samples; one of them also notes its input."""
+    """A link without forces, and two controllers that count their samples; one of them also records its input."""
     b = bc.Builder("clock")
     b.body("link", mass=1.0, com=(0, 0, 0), inertia=(1.0, 1.0, 1.0))
     b.joint("hinge", "revolute", "ground", "link", axis=(0, 1, 0))
@@ -60,7 +60,7 @@ def machine() -> bc.System:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the counters are after the steps [first, first + STEPS), by whole numbers."""
+    """Counter values after the steps [first, first + STEPS), by integers."""
 
     first: int
 
@@ -69,18 +69,18 @@ class Expected:
         return self.first + STEPS
 
     def samples(self, every: int, late: int = 0) -> list[int]:
-        """Steps in which a clock's time has come."""
+        """Return the steps at which a clock is due."""
         return [n for n in range(self.first, self.last) if n >= late and (n - late) % every == 0]
 
     @property
     def held(self) -> float:
-        """What arrived last from the late controller: the count when it was sampled, LATE steps before."""
+        """Return the last value received from the delayed controller: the count at its sample LATE steps before."""
         arrivals = self.samples(SLOW, LATE)
         before = [n for n in self.samples(SLOW) if arrivals and n <= arrivals[-1] - LATE]
         return float(len(before))
 
     def phases(self) -> list[float]:
-        """The clocks' phases where the steps begin."""
+        """Return the clocks' phases at the beginning of the steps."""
         n = self.first
         late = (n - LATE) % SLOW if n >= LATE else n - LATE
         return [float(n % FAST), float(n % SLOW), float(late)]
@@ -90,7 +90,7 @@ class Expected:
         return float(0.0 in self.phases())
 
     def begun(self) -> dict[str, Any]:
-        """Fields of a Program's state."""
+        """Return the fields of a Program's state."""
         return {
             "n": self.first, "t": self.first * H, "phases": np.array([self.phases()]), "fresh": self.fresh, "h": H,
             "live": 1.0, "last": self.last, "stride": STRIDE, "next": (self.first // STRIDE + 1) * STRIDE,
@@ -98,14 +98,14 @@ class Expected:
         }  # fmt: skip
 
     def check(self, layout: Any, state: Array, dtype: str) -> None:
-        """state: of one run at its end."""
+        """Check the state of one run at its end."""
         assert layout.count(state, "n") == self.last
         assert state[layout.place("t")] == np.dtype(dtype).type(np.float64(self.last) * H)
         names = ["fast.held", "fast", "slow.held", "slow"]
         y = dict(zip(["q", "v", *names], state[layout.span("y")][:6], strict=True))
         assert (y["fast"], y["slow"]) == (len(self.samples(FAST)), len(self.samples(SLOW)))
         assert y["fast.held"] == y["fast"]
-        arrived = self.held  # nothing was under way before the first step
+        arrived = self.held  # no value was in transit before the first step
         assert y["slow.held"] == arrived
         lines = sum(n % LINE == 0 for n in range(self.first + 1, self.last + 1))
         assert state[layout.place("input")] == FIRST + lines
@@ -129,7 +129,7 @@ def program(dtype: str, rows: bool = True) -> Program:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_graphs(dtype: str, expected: Expected) -> None:
-    """The graphs themselves, in numbers of that precision."""
+    """Evaluate the graphs in numbers of that precision."""
     p = program(dtype)
     s = p.layout.array(1, {"y": np.zeros((1, p.layout.span("y").stop - 1)), **expected.begun()}, dtype=dtype)[:, 0]
     u, times = np.zeros(1, dtype), []
@@ -168,7 +168,7 @@ def test_the_loop_of_the_gpu(dtype: str, expected: Expected, emulated: Callable[
 
 
 def test_a_stepper(expected: Expected) -> None:
-    """By actions of several ticks, which write most of the state anew."""
+    """Take actions of several steps, each of which overwrites most of the state."""
     env = bc.stepper(machine(), 3, 4 * H, step=H, start=lambda random: {"hinge.q": random.uniform()})
     env.reset()
     layout, everyone = env._action.layout, np.ones(3, bool)
@@ -191,7 +191,7 @@ def test_a_stepper(expected: Expected) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_actions(dtype: str, expected: Expected) -> None:
-    """The graphs of a stepper, as a GPU computes them: time, samples, limit and starts."""
+    """The graphs of a stepper as a GPU computes them: time, samples, limit and starts."""
     sim = Simulator(machine(), where=Where(dtype=dtype))
     limit = float(expected.first + 4 * 5)
     task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
@@ -222,7 +222,7 @@ def test_actions(dtype: str, expected: Expected) -> None:
 
 
 def _evaluated(graph: Any, dtype: str, **given: Array) -> dict[str, Array]:
-    with np.errstate(over="ignore"):  # of a time that never comes float32 makes infinity
+    with np.errstate(over="ignore"):  # float32 overflows to infinity for times that never occur
         found = graph.evaluate(**{name: x for name, x in given.items() if name in graph.inputs})
     return {name: np.asarray(x, dtype) for name, x in found.items()}
 
@@ -231,7 +231,7 @@ def _evaluated(graph: Any, dtype: str, **given: Array) -> dict[str, Array]:
 
 
 def _set(s: Stepper, state: Array, expected: Expected) -> None:
-    """Counters of an exported machine's state."""
+    """Set the counters of an exported machine's state."""
     layout = s.program.layout
     values = {name: x for name, x in expected.begun().items() if name in s.kept_indices and name != "h"}
     for name, x in values.items():
@@ -279,7 +279,7 @@ def test_c(dtype: str, expected: Expected, libraries: Any) -> None:
 @needs_cc
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_c_that_is_started_again_goes_on(dtype: str, expected: Expected, libraries: Any) -> None:
-    """As after an input that jumped: counters and phases stay."""
+    """After an input that jumped, counters and phases are kept."""
     s, code = libraries[dtype]
     state, u = np.zeros(len(s.state), dtype), np.zeros(1, dtype)
     given = [ctypes.c_void_p(x.ctypes.data) for x in (state, u)]
@@ -318,7 +318,7 @@ def test_wasm(tmp_path: Path) -> None:
 @needs_cc
 @pytest.mark.parametrize("version", [2, 3])
 def test_fmu(version: int, tmp_path: Path) -> None:
-    """Its state as bytes begins with the machine's, behind a mark."""
+    """The FMU state as bytes begins with a mark, then the machine's state."""
     pytest.importorskip("fmpy", reason="FMPy is not installed")
     from bellcrank.exporting.export_content import export_content
     from bellcrank.sim.settings import Solver
@@ -356,12 +356,12 @@ def test_fmu(version: int, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
-# -- counting itself, random streams, and what is refused
+# -- counting, random streams, and refusals
 
 
 @pytest.mark.parametrize("words", [1, 2])
 def test_counts_are_whole_numbers(words: int) -> None:
-    """Against Python's, in numbers of the precision that has so many words."""
+    """Compare with Python integers, in numbers of the precision that uses so many words."""
     kind = {1: np.float64, 2: np.float32}[words]
     rng = np.random.default_rng(0)
     numbers = [0, 1, *(2**k + d for k in (12, 23, 24, 25, 31, 32, 46) for d in (-1, 0, 1))]

@@ -1,7 +1,7 @@
-"""The rank of loop equations, decided by the gap in the singular values: linkages of any length, size and mass.
+"""The rank of loop equations from the gap in the singular values, for linkages of any length, size and mass.
 
-Mobility is what each family must have, accelerations are those of a dense reference with 40 digits, and runs in every
-form keep their loops closed and their energy.
+Each family has its known mobility, accelerations equal a dense reference with 40 digits, and runs in every form keep
+their loops closed and conserve energy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from linkage_families import (
     tower,
 )
 
-SIZES = np.geomspace(LARGEST, SMALLEST, 6)  # from the ground up, as watches hang on cranes
+SIZES = np.geomspace(LARGEST, SMALLEST, 6)  # from large to small, like a tower of units
 STAGES = [2, 9, 12, 20, 35, 50]
 CUTS = {"rollers": (True, False), "slides": (False, False), "shuffled": (False, True)}
 LINKAGES: dict[str, Linkage] = {
@@ -56,14 +56,14 @@ def built_lift(stages: int, cut: str, length: float = 2.0) -> Mechanism:
 
 
 def masses(linkage: Linkage, seed: int) -> dict[str, float]:
-    """Over twelve orders of magnitude, in any order."""
+    """Masses over twelve orders of magnitude, in random order."""
     rng = np.random.default_rng(seed)
     at = np.log10([LIGHTEST, HEAVIEST])
     return dict(zip(linkage.bodies, 10.0 ** rng.permutation(np.linspace(*at, len(linkage.bodies))), strict=True))
 
 
 def in_motion(m: Mechanism, which: int = 3, speed: float = 1.0) -> tuple[Any, Any]:
-    """A configuration that the mechanism can reach, and a velocity that its loops allow, each joint by its size."""
+    """A reachable configuration and a velocity in the null space, with each joint scaled by its size."""
     found = m.loop_analysis
     q = found.samples[min(which, len(found.samples) - 1)]
     free = np.random.default_rng(which).normal(size=m.nv) * found.scales.columns
@@ -71,7 +71,7 @@ def in_motion(m: Mechanism, which: int = 3, speed: float = 1.0) -> tuple[Any, An
 
 
 def forward(m: Mechanism, q: Any, v: Any, tau: Any, refinements: int | None = None) -> Any:
-    """Forward dynamics as the kernels compute it, in numbers: what is compiled is the same text."""
+    """Forward dynamics by the source of the kernels, evaluated numerically."""
     rank = m.loop_analysis.rank
     layer = LoopLayer(METHODS["aba"], rank if refinements is None else replace(rank, refinements=refinements))
     return np.array(layer.forward_dynamics(m.tree, q.tolist(), v.tolist(), tau.tolist()), float)
@@ -88,7 +88,7 @@ def agree(found: Any, expected: Any, tolerance: float) -> None:
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("stages", STAGES)
 def test_a_scissor_lift_has_one_freedom(stages: int, cut: str) -> None:
-    """From nine stages on it had two, from twenty on sixteen: singular values below 3e-4 were no longer counted."""
+    """An earlier threshold of 3e-4 gave two freedoms from nine stages on and sixteen from twenty on."""
     found = built_lift(stages, cut).loop_analysis
     assert found.mobility == 1
     assert not found.doubts
@@ -109,7 +109,7 @@ def test_mobility(name: str, shuffled: bool) -> None:
 @pytest.mark.parametrize("name", [*UNITS])
 @pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
 def test_the_decision_does_not_depend_on_the_size(name: str, size: float) -> None:
-    """Singular values, groups and kept equations are those of the same linkage in metres."""
+    """Singular values, groups and kept equations equal those of the same linkage in metres."""
     found, metre = (UNITS[name](s, 1).built(seed=1).loop_analysis for s in (size, 1.0))
     assert found.mobility == metre.mobility == UNITS[name](1.0, 1).mobility
     assert found.gap[0] == pytest.approx(metre.gap[0], rel=1e-3)
@@ -120,7 +120,7 @@ def test_the_decision_does_not_depend_on_the_size(name: str, size: float) -> Non
 @pytest.mark.parametrize("name", [*UNITS])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_towers_of_all_sizes(name: str, shuffled: bool) -> None:
-    """Each linkage stands on the one below, over seven orders of magnitude."""
+    """Stacked linkages over seven orders of magnitude."""
     one = tower([name] * len(SIZES), SIZES)
     found = one.built(shuffled=shuffled).loop_analysis
     assert found.mobility == one.mobility
@@ -132,11 +132,11 @@ def test_the_gap_is_told() -> None:
     assert f"{counts:.1e} and larger count, {rest:.1e} and smaller are zero" in str(found)
 
 
-# -- no gap, or small values that stand apart
+# -- no gap, or isolated small values
 
 
 def tilted_ladder(tilts: Any) -> Mechanism:
-    """Cranks that are parallel but for these angles, so that each of them holds the bar by so much."""
+    """Cranks that are parallel up to these angles, each of which constrains the bar by that amount."""
     one = ladder(len(tilts))
     b = bc.Builder("tilted", gravity=(0, 0, -9.81))
     for body, size in one.sizes().items():
@@ -203,12 +203,12 @@ def test_values_that_fall_off_gradually_count_and_such_that_stand_apart_do_not()
 
 
 def closed_form(stages: int, m: Mechanism, length: float, angle: float, speed: float, g: Any) -> float:
-    """The angular acceleration of the arms, by Lagrange's equation for the angle alone."""
+    """Angular acceleration of the arms, by Lagrange's equation with the angle as the only coordinate."""
     s, c, body = np.sin(angle), np.cos(angle), {b.name: b.mass for b in m.bodies}
     inertia = slope = force = 0.0
     for i in range(stages):
         for name in (f"rise{i}", f"fall{i}"):
-            x, z = -0.5 * length * s, (i + 0.5) * length * c  # of the middle, for each unit of the angle's rate
+            x, z = -0.5 * length * s, (i + 0.5) * length * c  # velocity of the centre per unit rate of the angle
             inertia += body[name] * (x * x + z * z + 0.1 * length**2)
             slope += body[name] * (2 * x * -0.5 * length * c + 2 * z * -(i + 0.5) * length * s)
             force += body[name] * (g[0] * x + g[2] * z)
@@ -256,14 +256,14 @@ def told_as_inexact(m: Mechanism) -> bool:
 
 
 def worst(one: Linkage, m: Mechanism, refinements: int | None = None, which: int = 3) -> float:
-    """The largest relative error of accelerations; infinite where they are refused, as NaN in kernels."""
+    """Return the largest relative error of accelerations; infinite if they are refused, as NaN in kernels."""
     q, v = in_motion(m, which)
     q, v = (np.array(x).astype(float) for x in state(m, q, v, one.mobility))
     still = np.zeros(m.nv)
     expected = accelerations(m, q, v, still, one.mobility)
     try:
         found = forward(m, q, v, still, refinements)
-    except ValueError:  # the root of -1 that is NaN in a kernel
+    except ValueError:  # the root of a negative number, which is NaN in a kernel
         return np.inf
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
@@ -271,7 +271,10 @@ def worst(one: Linkage, m: Mechanism, refinements: int | None = None, which: int
 @pytest.mark.parametrize("upwards", [False, True])
 @pytest.mark.parametrize("name", ["four_bar", "ring", "lift"])
 def test_accelerations_of_towers(name: str, upwards: bool) -> None:
-    """Upwards the condition of M is 1e12 to 1e16, and its factors are graded: no digits are lost, and none is said."""
+    """Upwards no digits are lost, and no loss is reported.
+
+    The condition number of M is 1e12 to 1e16, but its factors are graded.
+    """
     one, m = built_tower([name] * len(SIZES), SIZES[::-1] if upwards else SIZES)
     assert not told_as_inexact(m)
     assert worst(one, m) < 1e-9
@@ -286,9 +289,9 @@ def test_towers_of_redundant_units_are_right_or_told(name: str, upwards: bool) -
     assert told_as_inexact(m) or worst(one, m) < 1e-9
 
 
-@pytest.mark.parametrize("seed", [*range(8), *range(9, 14), 17, 25])  # of 8 the points fit to no more than 1e-9
+@pytest.mark.parametrize("seed", [*range(8), *range(9, 14), 17, 25])  # with 8 the positions fit only to 1e-9
 def test_mixed_towers_are_right_or_told(seed: int) -> None:
-    """All units in any order of sizes; from the third on masses over twelve orders of magnitude, too."""
+    """All units in any order of sizes, from the third on with masses over twelve orders of magnitude."""
     sizes = np.random.default_rng(seed).permutation(np.geomspace(LARGEST, SMALLEST, len(UNITS)))
     one, m = built_tower([*UNITS], sizes, seed, mixed=seed > 2)
     told, error = told_as_inexact(m), worst(one, m)
@@ -296,7 +299,7 @@ def test_mixed_towers_are_right_or_told(seed: int) -> None:
 
 
 def test_what_loses_digits_is_told() -> None:
-    """Rounding of parallel cranks of 0.1 mm that hold 1 km upright: more than 1e-9 is lost, whatever is done."""
+    """Rounding of parallel cranks of 0.1 mm that hold 1 km upright loses more than 1e-9 in any case."""
     one, m = built_tower(["ladder"] * len(SIZES), SIZES[::-1])
     with pytest.warns(RuntimeWarning, match="accelerations and the forces of loops are not exact") as caught:
         m.loop_analysis  # noqa: B018
@@ -309,7 +312,7 @@ def test_what_loses_digits_is_told() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 5, 6, 13])
 def test_refinements_are_measured(seed: int) -> None:
-    """Without them 1e-8 and more is lost, because M loses digits that no pivot of the loops shows."""
+    """Without refinements the loss is 1e-8 or more, because M loses digits that no pivot of the loops shows."""
     sizes = np.random.default_rng(seed).permutation(np.geomspace(LARGEST, SMALLEST, len(UNITS)))
     one, m = built_tower([*UNITS], sizes, seed, mixed=seed > 2)
     assert worst(one, m) < 1e-9
@@ -326,7 +329,7 @@ def test_what_is_exact_is_not_told(name: str) -> None:
     "name", ["lift2", "lift5", "lift9", "ladder3", "ladder8", "four_bar", "bennett", "bricard", "sarrus"]
 )
 def test_masses_of_twelve_orders(name: str, seed: int) -> None:
-    """C M^-1 C^T loses up to twelve digits there; multipliers are refined until they are right."""
+    """C M^-1 C^T loses up to twelve digits there; iterative refinement makes the multipliers accurate."""
     one = LINKAGES[name] if name in LINKAGES else UNITS[name](1.0, seed)
     m = one.built(masses=masses(one, seed), shuffled=bool(seed % 2), seed=seed)
     q, v = in_motion(m)
@@ -356,7 +359,7 @@ def test_inverse_dynamics_is_what_moves_it(name: str) -> None:
     tau[at] = np.diag(m.mass_matrix(q))[at]
     a = m.forward_dynamics(q, v, tau)
     found = m.inverse_dynamics(q, v, a, actuated=driven)
-    # what must be held against gravity is a part of it, so that the result is compared with all that acts
+    # the static force against gravity is a part of it, so the result is compared with all forces
     scale = np.maximum(np.abs(tau), np.abs(m.inverse_dynamics(q, v, 0.0 * a, actuated=driven)))
     assert (np.abs(found - tau)[at] <= 1e-9 * scale[at]).all()
 
@@ -364,7 +367,7 @@ def test_inverse_dynamics_is_what_moves_it(name: str) -> None:
 @pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
 @pytest.mark.parametrize("stages", [2, 9, 20])
 def test_linearize(stages: int, size: float) -> None:
-    """By the angle: dA of the closed form, by central differences of extended steps."""
+    """Compare dA by the angle in closed form with central differences of extended steps."""
     m = built_lift(stages, "rollers", 2.0 * size)
     q, v = m.assemble({"foot": 0.1}, fixed=["foot"])
     A = bc.linearize(m, at={"q": q, "v": v}, independent=["foot"]).A
@@ -385,7 +388,7 @@ def test_linearize(stages: int, size: float) -> None:
 @pytest.mark.parametrize("name", ["lift2", "lift9", "ladder8", "ring7", "bennett", "sarrus", "lift20"])
 @pytest.mark.parametrize("size", [SMALLEST, 1.0, LARGEST])
 def test_runs_keep_loops_and_energy(name: str, size: float, form: str) -> None:
-    """Sizes do not matter: time goes with the root of the length. What is said to have ended has its loops closed."""
+    """Time scales with the root of the length. A run that reports its end has closed loops."""
     families: dict[str, Any] = {
         "ladder8": lambda: ladder(8, size),
         "ring7": lambda: ring(7, size),
@@ -416,7 +419,7 @@ def test_a_run_of_all_sizes_at_once(form: str) -> None:
 @pytest.mark.parametrize("form", ["minimal", "projected"])
 @pytest.mark.parametrize("size", [SMALLEST, LARGEST])
 def test_what_is_not_closed_has_not_ended(size: float, form: str) -> None:
-    """Steps that are far too long, of a linkage of any size: whatever is recorded as an end is closed."""
+    """With far too long steps for a linkage of any size, every recorded end has closed loops."""
     m = four_bar(size).built()
     for step in np.sqrt(size) * np.array([0.1, 0.3, 1.0]):
         q, v = m.assemble({}, {"R0": 20.0 / float(np.sqrt(size))}, fixed=["R0"])

@@ -1,5 +1,6 @@
-"""Dynamics with closed loops: every method against the whole of the equations, solved as they stand by least squares;
-forces of loops against momentum and power; drives against the motion that they make.
+"""Dynamics with closed loops: every method equals a least-squares solution of the complete equations.
+
+Loop forces are checked against momentum and power, drive forces against the motion that they cause.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ everything = st.one_of(
 
 
 State = tuple[list[float], list[float], list[float]]  # q, v, tau
-Moving = tuple[Mechanism, LoopRank, State]  # with its equations
+Moving = tuple[Mechanism, LoopRank, State]  # a mechanism with its loop equations
 
 
 def moving(name: str) -> Moving:
-    """A mechanism of the zoo in one of the configurations that it can reach, in some motion that it allows."""
+    """A mechanism of the zoo in a reachable configuration, with a velocity in the null space."""
     m = getattr(zoo, name)()
     q = analysis(m).samples[3]
     v = consistent_velocity(m.tree, q, m.random(1)[1])
@@ -57,7 +58,7 @@ def moving(name: str) -> Moving:
 
 
 def in_motion(case: Closed, seed: int) -> Moving:
-    """Random cases, but those that stand where they are singular, or nearly."""
+    """Random cases, without singular and nearly singular configurations."""
     m, q = case
     _, v, tau = state(m, seed)
     assume(m.loops)
@@ -69,7 +70,7 @@ def in_motion(case: Closed, seed: int) -> Moving:
 
 
 def reference(m: Mechanism, q: Any, v: Any, tau: Any) -> Any:
-    """M a = Q + C^T lam with C a = -bias, all equations of the loops at once, those that say nothing new too."""
+    """M a = Q + C^T lam with C a = -bias, with all loop equations, redundant ones included."""
     M = np.array(crba.mass_matrix(m.tree, q), dtype=float)
     Q = np.array(tau) - np.array(rnea.inverse_dynamics(m.tree, q, v, [0.0] * m.nv), dtype=float)
     found = numbers(m.tree, np.array(q), np.array(v))
@@ -100,7 +101,7 @@ def all_agree(m: Mechanism, rank: Any, now: State) -> None:
 
 
 def works(m: Mechanism, q: Any, v: Any, forces: Any) -> float:
-    """Power of the loops, which must be none; gears aside, which are not between frames."""
+    """Power of the loops, which must be zero; without gears, which do not act between frames."""
     total = 0.0
     for loop, f in zip(m.loops, forces):
         if not loop.joints:
@@ -111,7 +112,7 @@ def works(m: Mechanism, q: Any, v: Any, forces: Any) -> float:
 
 
 def missing(m: Mechanism, q: Any, v: Any, a: Any, forces: Any, reactions: Any) -> Any:
-    """Rate of each body's momentum less all that acts on it: reactions, loops, springs and weight.
+    """Rate of each body's momentum minus all forces on it: reactions, loops, springs and weight.
 
     In world axes about the world's origin.
     """
@@ -164,7 +165,7 @@ def test_drives_make_the_motion_they_are_computed_for(name: str) -> None:
     driven = [k for k, column in enumerate(m.columns[1]) if column in DRIVES[name]]
     assert not np.delete(u, driven).any()
     close(reference(m, q, v, u), a, TOLERANCE)
-    # and they have the power of the forces that made the motion: what does no work cannot matter
+    # the two force vectors have equal power on the motion; workless differences have no effect
     close(np.dot(u, v), np.dot(tau, v), TOLERANCE * max(1.0, np.abs(u).max()))
 
 
@@ -182,7 +183,7 @@ def test_kernels_are_the_layer(name: str) -> None:
 
 
 def test_wrenches_are_felt_through_the_loops() -> None:
-    """A wrench on a frame is the force J^T w on the coordinates, with or without loops."""
+    """A wrench on a frame equals the force J^T w on the coordinates, with or without loops."""
     m, _, (q, v, tau) = moving("four_bar")
     w = [1.0, -2.0, 0.5, 0.3, 0.2, -0.7]
     felt = np.array(kinematics.jacobian(m.tree, q, "coupler"), dtype=float).T @ w

@@ -1,4 +1,4 @@
-"""Loops that cannot be started from, or not be kept closed: what a run says, and what it keeps."""
+"""Loops that cannot be closed at the start or kept closed: the error of a run, and the rows that it keeps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_loops_that_cannot_close_and_contradictions_never_get_that_far() -> None
 
 @pytest.mark.parametrize("form", ["minimal", "projected"])
 def test_a_singularity_that_cannot_be_passed(form: str) -> None:
-    """A limp delta robot, in steps that are long for it: it stops there, with what was recorded until then."""
+    """A delta robot without drives, with steps that are too long for it, stops there and keeps its recorded rows."""
     m = zoo.delta()
     q, v = m.assemble(zoo.start(m)[0], {"shoulder1": 2.0, "shoulder2": -1.0})
     run = bc.simulate(m, 5.0, q, v, step=1e-3, form=form)
@@ -85,8 +85,9 @@ def test_a_singularity_that_cannot_be_passed(form: str) -> None:
     ],
 )
 def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integrator: str, steps: Any) -> None:
-    """A limp delta robot falls through singular configurations, and past some that it only just misses: its rods turn
-    over there in a tenth of a millisecond.
+    """A delta robot without drives falls through singular configurations, and past some that it only just misses.
+
+    Its rods turn over there in a tenth of a millisecond.
     """
     m = zoo.delta()
     s = bc.Simulator(m, integrator, form=form)
@@ -100,7 +101,7 @@ def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integr
 
 
 def test_chosen_steps_pass_it() -> None:
-    """With steps that are as short as they must be, it swings for ten seconds, and meets a singularity a second."""
+    """With adaptive steps it swings for ten seconds and meets a singularity every second."""
     m = zoo.delta()
     run = bc.simulate(m, 10.0, *m.assemble({}, {"shoulder1": 0.5}), integrator="dopri5", tolerance=1e-8)
     assert run.stops[0].reason == "end"
@@ -110,7 +111,7 @@ def test_chosen_steps_pass_it() -> None:
 
 
 def stiff(target: float) -> Any:
-    """A servo on the first joint by a function: no step is implicit in its damping."""
+    """A servo on the first joint, given by a function, so that no step is implicit in its damping."""
     return lambda t, q, v, x, u: [200.0 * (target - q[0]) - 20.0 * v[0], *[0.0] * (len(v) - 1)]
 
 
@@ -130,7 +131,7 @@ def test_one_run_fails_and_the_others_go_on() -> None:
 
 
 def test_a_motion_without_inertia() -> None:
-    """A link without mass between two that have some: it may spin about itself."""
+    """A massless link between two links with mass can spin about its own axis."""
     b = bc.Builder("idle")
     for name, x in (("left", 0.0), ("right", 1.0)):
         b.body(name, mass=1.0, com=(x, 0.5, 0), inertia=(0.1, 0.1, 0.1))
@@ -145,7 +146,7 @@ def test_a_motion_without_inertia() -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("integrator", "steps"), [("rodas4", {"tolerance": 1e-6}), ("dopri5", {"tolerance": 1e-8})])
 def test_windows_are_passed_as_they_should_be_or_not_at_all(form: str, integrator: str, steps: Any) -> None:
-    """Two windows of five bars are flat ten times in ten seconds: what is recorded has the energy it began with."""
+    """Two windows of five bars are flat ten times in ten seconds; every recorded row has the initial energy."""
     m = zoo.n_four_bar(2)
     run = bc.simulate(m, 10.0, *zoo.start(m), form=form, integrator=integrator, every=0.01, **steps)
     assert run.stops[0].reason == "end" or "singular configuration" in run.stops[0].message

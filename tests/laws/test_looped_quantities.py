@@ -1,4 +1,4 @@
-"""Every quantity by every method, of mechanisms with closed loops: what claims trees claims them, and is right.
+"""Every quantity of mechanisms with closed loops, by every method that covers trees, is correct.
 
 The dynamics themselves (forward and inverse, loop forces, reactions) are in test_looped_dynamics.py.
 """
@@ -40,7 +40,7 @@ def force(name: str, m: Mechanism, *given: Any) -> Any:
     return np.array(getattr(rnea, name)(replace(m.tree, loops=()), *given), dtype=float)
 
 
-# Terms of M a + bias = tau + C^T lam, which are the tree's: by rnea and crba, which see no loops.
+# Tree terms of M a + bias = tau + C^T lam, by rnea and crba, which do not include loops.
 TERMS = {
     "mass_matrix": mass,
     "inverse_mass_matrix": lambda m, q: np.linalg.inv(mass(m, q)),
@@ -53,7 +53,7 @@ PAIRS = [(m, name) for m in METHODS.values() for name in m.solves if name in TER
 
 
 def multiplied(found: Any) -> Any:
-    """U D U^T of what mass_matrix_factors gives."""
+    """Return U D U^T from the result of mass_matrix_factors."""
     D = np.diag(np.diag(found))
     U = np.triu(found, 1) + np.eye(len(found))
     return U @ D @ U.T
@@ -65,7 +65,7 @@ def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
     tree = case[0].tree
     assume(tree.loops)
     for name in QUANTITIES:
-        if name not in ABOUT_LOOPS and not QUANTITIES[name].differentiates:  # there is a recursion for trees alone
+        if name not in ABOUT_LOOPS and not QUANTITIES[name].differentiates:  # the recursion applies to trees only
             claims = [m.name for m in applicable_methods(name, replace(tree, loops=()))]
             assert [m.name for m in applicable_methods(name, tree)] == claims
     assert [m.name for m in applicable_methods("loop_forces", tree)] == [
@@ -87,7 +87,7 @@ def test_terms_are_those_of_the_tree(by: Method, name: str, case: Closed, seed: 
 
 
 def bears(m: Mechanism, rank: Any, now: Any, **pushed: Any) -> None:
-    """Multipliers and the forces along the axes are, together, the reactions; with wrenches on bodies as well."""
+    """Multipliers and axial forces together equal the reactions, also with wrenches on bodies."""
     q, v, tau = now
     by = METHODS["absolute"]
     lam = np.array(LoopLayer(by, rank).function("multipliers")(m.tree, *now, **pushed), dtype=float)
@@ -114,16 +114,16 @@ def test_multipliers_are_what_the_joints_bear(case: Closed, seed: int) -> None:
 @few(10)
 @given(looped(max_bodies=3, most=2, springs=1), seeds)
 def test_wrenches_go_through_to_the_multipliers(case: Closed, seed: int) -> None:
-    """A wrench on a body is felt as it is by reactions, which have a law of their own."""
+    """A wrench on a body affects the multipliers as it does the reactions, which have an independent test."""
     assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
     m, rank, now = in_motion(case, seed)
     w = [np.random.default_rng(seed).normal(size=6).tolist()]
     ends = [m.frames[end].body for loop in m.loops if loop.b for end in (loop.b, loop.a)]
-    frames = [next((body for body in ends if body != "ground"), m.bodies[-1].name)]  # which a loop holds
+    frames = [next((body for body in ends if body != "ground"), m.bodies[-1].name)]  # a body that a loop constrains
     bears(m, rank, now, frames=frames, wrench=w)
 
 
-MASSIVE = ("stewart", "delta", "double_wishbone", "slider_fourbar", "andrews")  # no rods that are infinitely thin
+MASSIVE = ("stewart", "delta", "double_wishbone", "slider_fourbar", "andrews")  # without infinitely thin rods
 
 
 @pytest.mark.parametrize("name", MASSIVE)
@@ -133,7 +133,7 @@ def test_multipliers_on_the_zoo(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "slider_fourbar"])
 def test_every_quantity_by_every_method_has_a_graph(name: str) -> None:
-    """What a user asks for, by the way a user takes: of each quantity all methods agree."""
+    """Through the public interface, all methods of each quantity agree."""
     m, _, (q, v, tau) = moving(name)
     a = reference(m, q, v, tau).tolist()
     values = {"q": q, "v": v, "tau": tau, "a": a, "dv": v, "q0": q, "q1": q}

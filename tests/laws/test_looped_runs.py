@@ -1,5 +1,6 @@
-"""Runs of mechanisms with closed loops: all forms are one motion, nothing is seen of a change of coordinates, and
-batches, inputs, parameters, adaptive steps and events are as they are without loops.
+"""Runs of mechanisms with closed loops: all forms give one motion, and a change of coordinates does not show.
+
+Batches, inputs, parameters, adaptive steps and events work as without loops.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def finished(run: bc.Record) -> bc.Record:
 
 
 def swinging() -> bc.Mechanism:
-    """A four-bar of which no bar can turn fully (Grashof): crank and rocker both come to dead points."""
+    """A four-bar in which no bar can turn fully (Grashof), so that crank and rocker both reach dead centres."""
     return zoo.four_bar(ground=0.5, crank=0.3, coupler=0.2, rocker=0.3)
 
 
@@ -61,7 +62,7 @@ def swinging() -> bc.Mechanism:
 
 @pytest.mark.parametrize("name", STARTS)
 def test_all_forms_are_one_motion(name: str) -> None:
-    """What is between them is the integrator's error: with half the step there is less of it."""
+    """The difference is the integrator's error, and half the step makes it smaller."""
     m, q, v = started(name)
     seconds, h = (0.002, 1e-5) if name == "andrews" else (0.2, 1e-3)
     ends = {form: finished(bc.simulate(m, seconds, q, v, step=h, form=form)) for form in FORMS}
@@ -106,7 +107,7 @@ def test_all_forms_agree_on_random_loops(case: Closed, seed: int) -> None:
 @pytest.mark.parametrize("form", ["minimal", "projected"])
 @pytest.mark.parametrize("name", ["rk4", "dopri5", "abm4", "euler", "midpoint", "rkf45", "rodas4"])
 def test_integrators_keep_their_order(name: str, form: str) -> None:
-    """Newton's method inside a step, and the projection at its end, cost no order."""
+    """Newton's method inside a step and the projection at its end keep the order."""
     from bellcrank.integrate import INTEGRATORS
 
     m, q, v = started("four_bar")
@@ -132,7 +133,7 @@ def test_partitions_change_and_nothing_is_seen_of_it() -> None:
     jumps = np.abs(np.diff(run.q, axis=0) - 0.5 * h * (run.v[1:] + run.v[:-1])).max()
     assert jumps < 1e-5
     other = finished(bc.simulate(m, 10, q, v, step=h, form="projected", every=0.1))
-    close(run.q[::400], other.q, 1e-6)  # no partition there
+    close(run.q[::400], other.q, 1e-6)  # no change of partition there
 
 
 def test_a_partition_is_made_once() -> None:
@@ -146,7 +147,7 @@ def test_a_partition_is_made_once() -> None:
 
 
 def test_lanes_have_their_own_partitions() -> None:
-    """In one batch: each run is what it is alone."""
+    """In one batch, each run equals the single run."""
     m = zoo.rod_pendulum()
     angles = np.linspace(0.1, 3.0, 11)
     q = np.array([m.assemble([1 - np.cos(a), -np.sin(a), 0.0])[0] for a in angles])
@@ -168,11 +169,11 @@ def test_a_batch_is_its_runs(name: str, form: str) -> None:
         close(batch.q[k], s.run(0.1, q, speed, step=1e-3).q, 1e-10)
 
 
-# -- what drives them
+# -- drives
 
 
 def test_actuators_and_control() -> None:
-    """A crank under PD control turns as it is told, and the rest follows."""
+    """A crank under PD control follows its target, and the other joints follow the crank."""
     m, q, _ = started("four_bar")
     driven = bc.system(m, [PD("A", 5.0, 0.3)], lambda t, q, v, x, u: {"A": u["target"]}, inputs=["target"])
     runs = [finished(bc.simulate(driven, 3.0, q, inputs={"target": 1.0}, form=form)) for form in FORMS]
@@ -183,7 +184,7 @@ def test_actuators_and_control() -> None:
 
 
 def test_parameters_change_loops_too() -> None:
-    """A length of a loop, over a batch: each run is the mechanism with that length."""
+    """A loop length may vary over a batch: each run equals the mechanism with that length."""
     m = zoo.rod_pendulum().free("rod.value", "ball.mass")
     lengths = np.array([1.0, 1.2, 0.9])
     q = np.array([[1.0 - x, 0.0, 0.0] for x in lengths])
@@ -202,7 +203,7 @@ def test_accelerations_and_forces_are_columns() -> None:
     close(a, m.forward_dynamics(run.q, run.v, np.zeros(m.nv)), 1e-9)
 
 
-# -- steps that are chosen, and events
+# -- adaptive steps and events
 
 
 @pytest.mark.parametrize("form", ["minimal", "projected"])
@@ -234,7 +235,7 @@ def test_events(form: str) -> None:
 
 
 def test_a_blow_goes_through_the_loops() -> None:
-    """A velocity that the loops do not allow becomes the nearest that they do, as the kinetic energy measures it."""
+    """A velocity that violates the loops is projected to the nearest allowed one in the kinetic-energy norm."""
     m, q, v = started("four_bar")
     after = {"v": [9.0, 0.0, 0.0]}
     knock = bc.Event("knock", lambda t, q, v, x, u: t - 0.05, "switch", 1, lambda t, q, v, x, u: after)
@@ -243,12 +244,12 @@ def test_a_blow_goes_through_the_loops() -> None:
     assert np.abs(speed).max() < 1e-9
     k = int(np.argmax(np.abs(np.diff(run["A.v"]))))
     M, at = m.mass_matrix(run.q[k]), run.q[k]
-    free = np.linalg.svd(m.closure_jacobian(at)[list(m.loop_analysis.kept)])[2][-1:]  # the one motion that is allowed
+    free = np.linalg.svd(m.closure_jacobian(at)[list(m.loop_analysis.kept)])[2][-1:]  # the only allowed motion
     expected = free.T @ np.linalg.solve(free @ M @ free.T, free @ M @ [9.0, 0.0, 0.0])
     close(run.v[k + 1], expected, 0.05)  # a step later
 
 
-# -- what cannot be asked
+# -- refused requests
 
 
 def test_sensitivities_say_that_they_are_not_there() -> None:
@@ -274,7 +275,7 @@ def test_springs_of_joints_count() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_loops_that_hold_by_themselves_change_nothing(form: str) -> None:
-    """A slider whose way lies in the plane that it is held to: all equations are rounding, and none is kept."""
+    """A slider whose axis lies in its constraint plane: all equations are rounding error, and none is kept."""
     m, q0 = closed(random_tree(2480, ["prismatic"], [], rooted=False), 2480, ["planar"])
     found = analysis(m, np.array(q0))
     assert not found.kept

@@ -1,4 +1,4 @@
-"""df/dy of a closed mechanism as a product of two narrow matrices is df/dy as the graph's own derivative has it."""
+"""df/dy of a closed mechanism as a product of two narrow matrices equals the graph's own Jacobian."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loops import Closed, at_random, closed
 from loops import looped as mechanisms
 from trees import HOLONOMIC, few, random_tree
 
-# Loops whose equations are few enough to be independent of each other in most trees.
+# Loops with so few equations that they are independent of each other in most trees.
 INDEPENDENT = ("distance", "point_on_line", "planar", "spherical", "universal")
 
 
@@ -31,8 +31,9 @@ INDEPENDENT = ("distance", "point_on_line", "planar", "spherical", "universal")
 )
 @example(closed(random_tree(290157, ["helical", "revolute", "planar", "revolute"], [0]), 3408, ["gear", "distance"]))
 def test_the_product_is_the_jacobian(found: Closed) -> None:
-    """Also where one displacement is done after the other, by code that is called. A sum is as right as its largest
-    terms are, and as the last bits of the state let it be.
+    """The product is also correct if displacements are computed one after the other by called code.
+
+    The accuracy of a sum is limited by its largest terms and by the last bits of the state.
     """
     m, q = found
     assume(m.loops)
@@ -66,7 +67,7 @@ def test_woodbury_solves_the_whole_system(n: int, k: int) -> None:
 @few(3)
 @given(example=mechanisms(INDEPENDENT, most=1, joints=HOLONOMIC, base="cylindrical", max_bodies=3))
 def test_slopes_at_known_accelerations_are_the_jacobian(form: str, example: Closed) -> None:
-    """At any state, whether its loops are closed or not: the equations that are differentiated hold at all of them."""
+    """At any state, closed or not, because the differentiated equations hold at all states."""
     m, q = example
     assume(m.loops)
     try:
@@ -82,7 +83,7 @@ def test_slopes_at_known_accelerations_are_the_jacobian(form: str, example: Clos
 
 
 def test_slopes_of_a_machine_that_bends_are_less_work() -> None:
-    """A slider-crank whose rod is a beam; of the excavator that bends it is half (docs/flexible.md)."""
+    """A slider-crank with a flexible rod; for the flexible excavator the work is half (docs/flexible.md)."""
     b = bc.Builder("crank")
     b.body("crank", mass=1.0, com=(0.1, 0, 0), inertia=(0.01, 0.01, 0.01))
     b.joint("shaft", "revolute", "ground", "crank", axis=(0, -1, 0), damping=0.1)

@@ -1,4 +1,4 @@
-"""Every threshold between code paths is lowered by some test, and lowering it is felt wherever it is looked at."""
+"""Some test lowers every threshold between code paths, and every module that reads it gets the lowered value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from not_lowered import NOT_LOWERED, listed
 
 
 def test_every_constant_that_decides_something_is_listed() -> None:
-    """A new constant goes into TABLE of lowered.py, with a value, or into not_lowered.py, under a reason."""
+    """A new constant must be added to TABLE of lowered.py with a value, or to not_lowered.py with a reason."""
     missing = sorted(lowered.deciding() - set(TABLE) - listed())
     assert not missing, f"neither in tests/lowered.py nor in tests/not_lowered.py: {', '.join(missing)}"
 
@@ -30,7 +30,7 @@ def test_what_is_listed_exists() -> None:
 
 
 def test_no_threshold_is_a_default_of_an_argument() -> None:
-    """Its value would be taken when the module is loaded, and lowering it would do nothing."""
+    """A default is evaluated when the module is loaded, so that lowering the threshold would have no effect."""
     assert not set(TABLE) & lowered.defaults()
 
 
@@ -43,7 +43,7 @@ def test_every_threshold_is_on_some_path() -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_lowered_threshold_is_lowered_everywhere(name: str) -> None:
-    """Also in modules that import it by name; and afterwards it is what it was."""
+    """Also in modules that import it by name; afterwards it has its old value."""
     places = [(name.rpartition(".")[0], name.rpartition(".")[2]), *lowered.importers(name)]
     with pytest.MonkeyPatch.context() as patch:
         lower(patch, {name: TABLE[name].value})
@@ -53,7 +53,7 @@ def test_a_lowered_threshold_is_lowered_everywhere(name: str) -> None:
 
 
 def test_constants_are_recognised() -> None:
-    """Against a module that has one of every kind."""
+    """Check with a module that has one constant of every kind."""
     text = "A = 3\nB, C = 2**4, 'x'\nD: float = -1.5\nE = [1]\nF = 10 * A\ng = 4\nif A > 2: pass\ndef h(x=B): f(F)\n"
     tree = ast.parse(text)
     found = {name for name, value in lowered._assigned(tree) if name.isupper() and lowered.numeric(value)}

@@ -1,4 +1,4 @@
-"""Many runs of a mechanism with loops, each from its own start: looked at all at once, as each would be alone."""
+"""Many runs of a mechanism with loops: closing all starts at once equals closing each alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_they_are_closed_as_each_alone() -> None:
     alone = np.vstack([closure.checked(row[None], p[:1]) for row in y])
     together = closure.checked(y, p)
     assert together == pytest.approx(alone, abs=1e-13)
-    assert np.abs(together[:, : s.system.mechanism.nq] - q).max() > 1e-9  # they were open
+    assert np.abs(together[:, : s.system.mechanism.nq] - q).max() > 1e-9  # the loops were open
     assert sorted(k for g in closure.grouped(together, p) for k in g.members) == [0, 1, 2, 3]
 
 

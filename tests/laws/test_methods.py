@@ -1,6 +1,6 @@
-"""Every method in the table against rnea, crba and aba, on random trees of every kind that it claims to cover.
+"""Every method in the table equals rnea, crba and aba on random trees of every kind that it claims to cover.
 
-The methods run on plain floats. A method that is given regrouped bodies in earnest is given them here too.
+The methods run on plain floats. Methods that use regrouped bodies get them here, too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def coriolis(tree: Tree, q: Any, v: Any) -> Any:
 
 
 def factors(tree: Tree, q: Any) -> Any:
-    """U D U^T = M by plain elimination, from the last row up: D on the diagonal, U above it."""
+    """U D U^T = M by plain elimination from the last row up: D on the diagonal, U above it."""
     M = np.array(crba.mass_matrix(tree, q), dtype=float)
     n = len(M)
     out = np.zeros((n, n))
@@ -68,9 +68,9 @@ def origin(tree: Tree, q: Any, frame: str) -> Any:
 
 
 def reactions(tree: Tree, q: Any, v: Any, tau: Any, frames: Any = (), wrench: Any = ()) -> Any:
-    """The rate of every body's momentum about the world's origin, by the graph's own derivative along the motion.
+    """Joint reactions from the rate of every body's momentum about the world's origin, by the graph's own derivative.
 
-    A joint passes on that rate, less gravity and wrenches, for its body and for all that the body carries.
+    A joint transmits that rate, minus gravity and wrenches, for its body and for all bodies that it carries.
     """
     a = forward_dynamics(tree, q, v, tau, frames, wrench)
     R_WG, _ = tree.ground.pose(IDENTITY, ZERO)
@@ -126,7 +126,7 @@ def test_wrenches_are_felt_alike(by: Method, name: str, m: Mechanism, seed: int)
     compared(by, name, m, *state(m, seed), [f"f{len(m.bodies) - 1}", "f0"], wrench)
 
 
-# About those of a processor with wide vectors, whatever this one is.
+# Approximate costs of a processor with wide vectors, independent of the machine.
 WEIGHTS = Costs(0.015, 0.26, 0.88, 10.0, 0.04, 0.09, 0.1, 2.2)
 
 
@@ -148,7 +148,7 @@ def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
 @given(m=everything, name=st.sampled_from(["forward_dynamics", "mass_matrix", "bias", "inverse_mass_matrix"]))
 @example(random_tree(0, ["revolute", "prismatic", "prismatic"], [], rooted=False), "mass_matrix")
 def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
-    """What is not traced for being far behind is behind: auto's choice is among the best of all that apply."""
+    """The methods that auto traces contain one within 10 % of the cheapest of all, by predicted cost."""
     request = Request(name)
     every = {
         by.name: WEIGHTS.predicted(graphs.trace_quantity(m, request, by)) for by in applicable_methods(name, m.tree)

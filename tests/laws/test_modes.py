@@ -1,4 +1,4 @@
-"""Frequencies and damping that are known in closed form, shapes that can be looked at, and the bridge to control."""
+"""Frequencies, damping and shapes against closed forms, and the conversion for control libraries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_of_a_double_pendulum() -> None:
     b.joint("second", "revolute", "upper", "lower", point=(0, 0, -1), axis=(0, 1, 0))
     modes = bc.linearize(b.build()).modes()
     close(2 * np.pi * modes.frequencies, np.sqrt(G * np.array([2 - np.sqrt(2), 2 + np.sqrt(2)])))
-    # the lower string hangs at sqrt(2) times the angle of the upper one, with it or against it
+    # the lower string is at sqrt(2) times the angle of the upper one, in phase or in antiphase
     for mode, ratio in zip(modes, (np.sqrt(2), -np.sqrt(2)), strict=True):
         first, second = mode.shape
         close((second / first).real, ratio - 1.0, 1e-9)
@@ -57,7 +57,7 @@ def test_of_a_double_pendulum() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_of_masses_in_a_row(n: int) -> None:
-    """w = 2 sqrt(k/m) sin((2 j - 1) pi / (2 (2 n + 1))); damping in proportion to stiffness is c w / (2 k)."""
+    """w = 2 sqrt(k/m) sin((2 j - 1) pi / (2 (2 n + 1))); for damping proportional to stiffness it is c w / (2 k)."""
     modes = bc.linearize(masses(n)).modes()
     j = np.arange(1, n + 1)
     w = 2 * np.sqrt(50.0 / 3.0) * np.sin((2 * j - 1) * np.pi / (2 * (2 * n + 1)))
@@ -66,7 +66,7 @@ def test_of_masses_in_a_row(n: int) -> None:
 
 
 def test_a_rod_without_mass_is_a_pendulum() -> None:
-    """The same motion by a closed loop; the ball's own turning rests anywhere."""
+    """A closed loop gives the motion of a pendulum; the rotation of the ball about itself has no stiffness."""
     m = bc.zoo.rod_pendulum(0.7)
     down, _ = m.assemble({"plane.x": 0.7, "plane.y": -0.7})
     modes = bc.linearize(m, at=bc.equilibrium(m, at=down)).modes()

@@ -1,6 +1,6 @@
-"""What rates, matrices and references of frames and of the whole mechanism owe each other, on random trees.
+"""Relations between rates, matrices and reference frames of frames and of the whole mechanism, on random trees.
 
-Rates are compared with derivatives of the graphs of what they are rates of: nothing is lost to differences.
+Rates are compared with derivatives of the graphs of the quantities, so no accuracy is lost to differences.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ everything = st.one_of(trees(armature=st.booleans()), with_couplings, trees(base
 
 
 def change(m: Mechanism, f: Callable[..., Any], q: list[float], v: list[float], a: list[float] | None = None) -> Array:
-    """d f(q) / dt while q moves with v; of f(q, v), v with a, too."""
+    """d f(q) / dt while q moves with v; of f(q, v), v moves with a, too."""
     dq = kinematics.rate(m.tree, q, v)
 
     def along(t: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def last_frame(m: Mechanism) -> str:
 @few(40)
 @given(everything, references, seeds)
 def test_of_a_frame(m: Mechanism, seen: str, seed: int) -> None:
-    """Velocity is jacobian v, and differentiated that is the acceleration of the reference's own kind."""
+    """The velocity is jacobian v; its derivative is the acceleration in the same kind of reference frame."""
     tree, frame, (q, v, a) = m.tree, last_frame(m), state(m, seed)
     J = np.array(kinematics.jacobian(tree, q, frame, seen), float)
     dJ = np.array(frame_motion.jacobian_rate(tree, q, v, frame, seen), float)
@@ -85,7 +85,7 @@ def test_references_show_the_same_motion(m: Mechanism, seed: int) -> None:
 @few(40)
 @given(everything, seeds)
 def test_the_coriolis_matrix(m: Mechanism, seed: int) -> None:
-    """C v are the Coriolis forces, C + C^T is the rate of M, and regrouping changes nothing."""
+    """C v are the Coriolis forces, C + C^T is the rate of M, and regrouping has no effect."""
     q, v, _ = state(m, seed)
     C = np.array(coriolis.coriolis_matrix(m.tree, q, v), float)
     close(C @ v, rnea.coriolis_torque(m.tree, q, v), 1e-12)
@@ -115,7 +115,7 @@ def test_of_the_whole(m: Mechanism, seed: int) -> None:
 @few(30)
 @given(trees(base="floating"), seeds)
 def test_what_floats_falls(m: Mechanism, seed: int) -> None:
-    """Whatever its joints do, its centre of mass falls, and its angular momentum stays."""
+    """Whatever its joints do, the centre of mass falls freely and the angular momentum is constant."""
     q, v, tau = state(m, seed)
     tau[:6] = [0.0] * 6
     a = crba.forward_dynamics(m.tree, q, v, tau)
@@ -127,7 +127,7 @@ def test_what_floats_falls(m: Mechanism, seed: int) -> None:
 @few(40)
 @given(everything, seeds)
 def test_differences_lead_there(m: Mechanism, seed: int) -> None:
-    """From anywhere to anywhere; and the shortest way home is the way back."""
+    """Between any two configurations; and the difference in the opposite direction is the negative one."""
     q0, q1 = m.random(seed)[0].tolist(), m.random(seed + 1)[0].tolist()
     dv = kinematics.difference(m.tree, q0, q1)
     there = kinematics.integrate(m.tree, q0, dv)
@@ -135,7 +135,7 @@ def test_differences_lead_there(m: Mechanism, seed: int) -> None:
     close(kinematics.difference(m.tree, q1, q0), [-x for x in dv], 1e-12)
 
 
-# -- as users ask
+# -- the public interface
 
 
 def test_references_of_a_mechanism() -> None:

@@ -1,8 +1,8 @@
-"""A name stays in its place. Whatever a joint, body, frame, parameter, column, graph or step is called, generated text
-is that of a harmless name: the same module, the same statements, the same elements, with another word in it.
+"""Names cannot change generated text: it equals that of a harmless name with another word in its place.
 
-Names with line ends, control characters or marks of direction are refused where parts are made; and since somebody may
-make parts past that, every target is tried with the refusal switched off as well.
+This holds for the name of any joint, body, frame, parameter, column, graph or step: the same module, the same
+statements, the same elements. Names with line ends, control characters or direction marks are refused where parts are
+made; since parts can be made without that check, every target is also tested with the check disabled.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def ids(name: str) -> str:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if nothing were ever refused."""
+    """Disable the check of names."""
     monkeypatch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
 
 
@@ -177,7 +177,7 @@ def built(name: str, body: str, joint: str, frame: str) -> Mechanism:
 
 
 def urdf(name: str) -> str:
-    """A robot with these names, line ends and all."""
+    """A robot with these names, line ends included."""
     quoted = "".join(c if c.isalnum() else f"&#{ord(c)};" for c in name)
     return (
         f'<robot name="{quoted}"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
@@ -188,7 +188,7 @@ def urdf(name: str) -> str:
 
 
 def test_a_file_cannot_bring_a_definition(tmp_path: Path) -> None:
-    """The exploit: the name of a robot ended a comment of the IR, and its second line defined what the entry calls."""
+    """The exploit: a robot's name ended a comment of the IR, and its second line defined the called function."""
     path = tmp_path / "robot.urdf"
     path.write_text(urdf(DEFINITION))
     with pytest.raises(bc.ModelError, match="line ends"):
@@ -201,7 +201,7 @@ def test_a_file_cannot_bring_a_definition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [".csv", ".npz", ".parquet", ".mcap"])
 def test_nor_can_a_record(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:  # whoever writes the file has no such scruples
+    with monkeypatch.context() as patch:  # an attacker's file is written without the check
         patch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
         path = record(mechanism(DEFINITION), "ok").save(tmp_path / f"run{kind}")
     with pytest.raises(bc.ReadError, match="line ends"):
@@ -210,7 +210,7 @@ def test_nor_can_a_record(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "run.html").exists()
 
 
-# -- mechanisms, graphs and records with a name wherever there can be one
+# -- mechanisms, graphs and records with a name in every possible position
 
 
 def mechanism(name: str) -> Mechanism:
@@ -244,7 +244,7 @@ def record(m: Mechanism, name: str) -> Record:
     return Record(columns, mechanism=m, provenance=made, stops=[Stop(name, 1.0, name)])
 
 
-# -- the shape of a text, names aside
+# -- the structure of a text without its names
 
 
 def functions(text: str) -> list[str]:
@@ -258,7 +258,7 @@ def uncommented(text: str) -> str:
 
 
 def c_shape(text: str) -> str:
-    """What a C compiler sees: trigraphs, then joined lines, then comments; every word is the same word."""
+    """Tokens of a C compiler: trigraphs, then joined lines, then comments; every word is replaced by one word."""
     for c, sign in zip("=/'()!<>-", "#\\^[]|{}~", strict=True):
         text = text.replace(f"??{c}", sign)
     text = text.replace("\\\n", "")
@@ -279,7 +279,7 @@ def python_shape(text: str) -> str:
 
 
 def latex_shape(text: str) -> list[str]:
-    """Commands, brackets and mathematics, but for the signs that stand for letters."""
+    """Commands, brackets and mathematics, without the symbols that replace letters."""
     text = re.sub(r"(?m)^%.*$", "", text)
     text = re.sub(r"\\text(backslash|asciitilde|asciicircum)\{\}|\\[&%#_{}$]", "", text)
     return re.findall(r"\\[A-Za-z]+|\\.|[{}$%#&~^]", text)
@@ -294,7 +294,7 @@ def xml_shape(text: str) -> list[tuple[str, list[str]]]:
 
 
 def kinds(text: str) -> set[tuple[str, ...]]:
-    """Which elements there are, where their number may depend on what belongs together by its name."""
+    """Kinds of elements, if their number may depend on grouping by name."""
     return {(tag, *attributes) for tag, attributes in xml_shape(text)}
 
 
@@ -357,7 +357,7 @@ def check_graph(name: str) -> None:
 
 
 def check_loops(name: str) -> None:
-    """Graphs of a program: inputs s, p, u are ours, the name is not."""
+    """Graphs of a program: the inputs s, p, u are generated, the name is the user's."""
     mine, plain = (program("all", x) for x in (name, SAFE))
     for make in (lambda p: run_loop.source(p, 2, 2)[0], lambda p: realtime_loop.source(p, 2)[0]):
         assert uncommented(make(mine)) == uncommented(make(plain))
@@ -408,7 +408,7 @@ def check_record(name: str, folder: Path) -> None:
 
 
 def exported(name: str) -> Export:
-    """A machine with the name wherever the user has one to give."""
+    """A machine with the name in every position that a user can set."""
     plant = bc.system(
         mechanism(name),
         control=lambda t, q, v, x, u: [u[0], x[0]],
@@ -461,7 +461,7 @@ def check_csv(text: str, width: int) -> None:
 def test_nothing_leaves_its_place(name: str, tmp_path: Path, unchecked: None) -> None:
     check_graph(name)
     check_loops(name)
-    if "\ud800" not in name:  # no file, of ours or of others, can hold half a character
+    if "\ud800" not in name:  # no file can contain half a surrogate pair
         check_mechanism(name)
         check_record(name, tmp_path)
 
@@ -522,7 +522,7 @@ def test_on_the_command_line(name: str, tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         assert printable(result.output)
         if command == ["show"] and len(name) < 20 and " " not in name:
-            assert name in result.output  # as it is: no markup, no escape
+            assert name in result.output  # unchanged: no markup, no escape
     folder = tmp_path / "out"
     assert CliRunner().invoke(app, ["emit", str(path), "-t", "c", "--out", str(folder)]).exit_code == 0
     assert all(re.fullmatch(r"\w+\.[ch]", p.name) for p in folder.iterdir())
@@ -554,7 +554,7 @@ def test_no_two_names_are_one_symbol(a: str, b: str) -> None:
 
 
 def test_pages_make_no_markup_of_data() -> None:
-    """The scripts of the pages put text where text belongs."""
+    """The scripts of the pages insert text only as text."""
     root = Path(bc.__file__).parent
     folders = (root / "view/record_web", root / "view/schedule_web", root.parent.parent / "web/src")
     found = [[*folder.glob("*.js"), *folder.glob("*.ts")] for folder in folders]

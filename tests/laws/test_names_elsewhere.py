@@ -1,6 +1,7 @@
-"""Names in what others run, open and read: WebAssembly and its page, studies, loops of C, files of structures. As in
-test_names.py, the text is that of a harmless name with another word in it; and no file of an export is lost, whatever
-the machine is called.
+"""Names in files that other programs run, open and read: WebAssembly and its page, studies, loops in C, structures.
+
+As in test_names.py, the text equals that of a harmless name with another word in its place. No file of an export is
+lost, whatever the machine's name is.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def machine(name: str) -> bc.Mechanism:
 
 
 def script_shape(text: str) -> str:
-    """JavaScript and its types without comments, strings and what is between them in JSON."""
+    """JavaScript and its types without comments, strings and the contents of JSON strings."""
     text = re.sub(r"(?m)^//[^\n]*$|(?s:/\*.*?\*/)", "", text)
     return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
 
@@ -81,7 +82,7 @@ def test_web_assembly(name: str, monkeypatch: pytest.MonkeyPatch, unchecked: Non
     for file, other in zip(mine, plain, strict=True):
         assert re.fullmatch(r"\w+(\.d)?\.\w+", file)
         text = mine[file].decode()
-        lines = text.splitlines()  # as others count them, JavaScript's own ends of lines among them
+        lines = text.splitlines()  # lines as other programs count them, including JavaScript's own line ends
         assert len(lines) == len(plain[other].decode().splitlines())
         assert len(script_shape(text)) == len(script_shape(plain[other].decode()))
     about = next(line for line in mine[list(mine)[1]].decode().split("\n") if line.startswith("const about"))
@@ -96,7 +97,7 @@ def twice(name: str, t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="runs JavaScript")
 def test_any_name_is_a_name_to_javascript(tmp_path: Path) -> None:
-    """Also those that objects of JavaScript have from birth."""
+    """Also names that JavaScript objects have by default."""
     names = ["__proto__", "constructor", "toString", 'a"b\\', "</script>", "`${1}`"]
     plant = bc.system(
         machine("arm"),
@@ -117,7 +118,7 @@ def test_any_name_is_a_name_to_javascript(tmp_path: Path) -> None:
 
 
 def folders(name: str) -> dict[str, dict[str, Any]]:
-    """All files of every export of a machine of that name."""
+    """All files of every export of a machine with that name."""
     m = machine(name)
     found: Export = export_content(bc.system(m), [], name, Solver(step=1e-3))
     all_: dict[str, dict[str, Any]] = {"c": dict(Package(found.name, found.graphs, found.stepper).files)}
@@ -129,12 +130,12 @@ def folders(name: str) -> dict[str, dict[str, Any]]:
 
 
 def test_no_file_of_an_export_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine may be called as any other file of its export, or as a device of Windows, or as a header of C."""
+    """A machine may have the name of another file of its export, of a Windows device, or of a C header."""
     monkeypatch.setattr(webassembly, "wasm_module", lambda *given: SimpleNamespace(code=b"", heap=0, slots=0))
     plain = folders(SAFE)
     ours = {Path(file).stem.removesuffix(".d") for files in plain.values() for file in files} - {SAFE}
     assert ours >= {"model", "instance", "fmi2", "fmi3", "CMakeLists", "README", "modelDescription"}
-    cases = [x if k % 2 else x.swapcase() for k, x in enumerate(sorted(ours))]  # some systems know no case
+    cases = [x if k % 2 else x.swapcase() for k, x in enumerate(sorted(ours))]  # some file systems ignore case
     for name in [*cases, "con", "NUL", "string", "Math"]:
         for target, files in folders(name).items():
             lower = {file.lower() for file in files}
@@ -172,7 +173,7 @@ def test_structures(name: str, tmp_path: Path, unchecked: None) -> None:  # noqa
     nodes = np.array([[0.0, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [2, 1, 0], [2, 0, 1], [1, 0.3, 0.3]])
     arms = [[[0, z, -y], [-z, 0, x], [y, -x, 0]] for x, y, z in nodes]
     Q = np.linalg.qr(np.hstack([np.tile(np.eye(3), (7, 1)), np.vstack(arms)]))[0]
-    K = 1e6 * (np.eye(21) - Q @ Q.T)  # no force against rigid motions
+    K = 1e6 * (np.eye(21) - Q @ Q.T)  # no force on rigid motions
     places = ([0, 1, 2], [3, 4, 5])
     mine, plain = (
         bc.flexible(K, np.eye(21), nodes, dict(zip((f"{x}1", f"{x}2"), places, strict=True)), modes=2)
@@ -183,7 +184,7 @@ def test_structures(name: str, tmp_path: Path, unchecked: None) -> None:  # noqa
         for k, structure in enumerate((mine, plain)):
             write(tmp_path / f"{k}", structure)
             texts.append((tmp_path / f"{k}").read_text("utf-8"))
-        assert texts[0] == texts[1]  # nodes have numbers there, and no names
+        assert texts[0] == texts[1]  # there, nodes have numbers and no names
 
 
 # -- studies
@@ -206,7 +207,7 @@ def test_the_page_of_a_study(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def arm(name: str) -> bc.Mechanism:
-    """Names wherever a report has some."""
+    """A system with names in every position that a report prints."""
     b = bc.Builder(name)
     b.body(f"{name}b", mass=1.0, com=(0.0, 0.0, -1.0), inertia=(0.1, 0.1, 0.1))
     b.joint(f"{name}j", "revolute", "ground", f"{name}b", axis=(0.0, 1.0, 0.0), damping=0.1)
@@ -215,7 +216,7 @@ def arm(name: str) -> bc.Mechanism:
 
 @pytest.mark.parametrize("name", WORST[::2], ids=ids)
 def test_reports_of_identification(name: str, tmp_path: Path, unchecked: None) -> None:  # noqa: F811
-    """In a terminal, and as a table that a spreadsheet may open."""
+    """The report is safe in a terminal, and as a table that a spreadsheet may open."""
     told = []
     for k, word in enumerate((name, SAFE)):
         m = arm(word)
@@ -247,7 +248,7 @@ def test_the_command_that_identifies(name: str, tmp_path: Path) -> None:
 
 
 def nouns(name: str) -> Iterator[Any]:
-    """What people print, with a name wherever one can be."""
+    """Printable objects with a name in every possible position."""
     m, g = mechanism(name), graph(name)
     yield from (m, m.report, m.parameters, g, g.count(), bc.schedule(g, machine="complete:2"))
     linear = bc.linearize(m)
@@ -268,7 +269,7 @@ def nouns(name: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", [*NASTY[:12:3], "\xad\ufeff\u3000", *NASTY[12::9]], ids=ids)
 def test_what_is_printed(name: str, unchecked: None) -> None:  # noqa: F811
-    """In a terminal a name stays in its line and steers nothing, refused or not."""
+    """In a terminal a name stays in its line and sends no control codes, refused or not."""
     for mine, plain in zip(nouns(name), nouns(SAFE), strict=True):
         for said, expected in ((str(mine), str(plain)), (repr(mine), repr(plain))):
             assert printable(said), type(mine)
@@ -281,7 +282,7 @@ def test_what_is_printed(name: str, unchecked: None) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("name", WORST[::4], ids=ids)
 def test_environments(name: str, unchecked: None) -> None:  # noqa: F811
-    """Spaces have no names; what there is says why a run ended, and why one cannot be made."""
+    """Spaces have no names; the environment's messages state why a run ended, and why one cannot be made."""
     gym = pytest.importorskip("bellcrank.gym")
     plant = bc.system(arm(name), control=lambda t, q, v, x, u: [u[0]], inputs={f"{name}u": 0.0})
     env = gym.Env(plant, every=0.1, limit=0.1, step=0.01)
@@ -300,7 +301,7 @@ def test_environments(name: str, unchecked: None) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("name", [x for x in WORST if not quoting.name_problem(x)][::3], ids=ids)
 def test_a_study_as_a_file(name: str, tmp_path: Path) -> None:
-    """Names in study.toml are names of what varies: there, in the manifest, in Parquet, and where nothing has them."""
+    """Names in study.toml stay unchanged there, in the manifest and in Parquet; unknown ones raise an error."""
     pytest.importorskip("pyarrow")
     quoted = json.dumps(f"{name}b.mass", ensure_ascii=False)
     text = f'mechanism = "m"\nseconds = 0.02\nto = "out"\nsummary = []\n[over]\n{quoted} = [1.0, 2.0]\n'

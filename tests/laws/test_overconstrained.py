@@ -1,5 +1,6 @@
-"""Linkages with redundant equations: where the whole Jacobian keeps its rank nothing stops, jumps or turns to noise,
-whatever joint is cut, in every form.
+"""Over-constrained linkages run without stops, jumps and force noise where the full Jacobian keeps its rank.
+
+This holds for any cut joint, in every form.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def three_cranks() -> Mechanism:
 
 
 def least(m: Mechanism, q: Any) -> Any:
-    """The singular value of the whole Jacobian that must not vanish, against the largest."""
+    """Smallest nonzero singular value of the whole Jacobian, relative to the largest."""
     s = np.linalg.svd(m.closure_jacobian(q), compute_uv=False)
     return s[..., m.loop_analysis.rank.rank - 1] / s[..., 0]
 
@@ -56,14 +57,14 @@ def goes_on(m: Mechanism, form: str, integrator: str, seed: int, seconds: float)
     how: Any = {"form": form, "integrator": integrator, **STEPS[integrator]}
     run = bc.simulate(m, seconds, q, v, **how)
     (stop,) = run.stops
-    if stop.reason != "end":  # it may, where it is singular
+    if stop.reason != "end":  # allowed where the linkage is singular
         assert least(m, run.q[-1]) < 1e-3, stop.message
     if least(m, run.q).min() > 0.02:
         assert stop.reason == "end", stop.message
         lost = run.residuals()["energy"]
         if (
             integrator == "rk4" and form != "lagrange" and 1e-9 <= lost < 1e-8
-        ):  # its own error, which falls with the fourth power of the step
+        ):  # the integrator's error, which falls with the fourth power of the step
             finer = bc.simulate(m, seconds, q, v, **{**how, "step": 0.5 * how["step"]})
             assert finer.residuals()["energy"] < min(1e-9, lost / 12.0)
         else:
@@ -74,7 +75,7 @@ def goes_on(m: Mechanism, form: str, integrator: str, seed: int, seconds: float)
 @pytest.mark.parametrize("integrator", STEPS)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_plate_on_three_cranks_goes_round(form: str, integrator: str) -> None:
-    """Any three of its four equations come to depend on each other somewhere; all four never lose their rank."""
+    """Any three of its four equations become dependent somewhere; all four never lose their rank."""
     m = three_cranks()
     assert m.loop_analysis.mobility == 1
     q, v = m.assemble({}, {"A0": 1.0}, fixed=["A0"])
@@ -86,7 +87,7 @@ def test_a_plate_on_three_cranks_goes_round(form: str, integrator: str) -> None:
 
 
 def test_its_forces_do_not_jump() -> None:
-    """All round, with a torque on one crank: no noise, and no other choice of equations."""
+    """Over a full turn with a torque on one crank, forces have no noise and no jumps between equations."""
     m = three_cranks()
     angles = np.linspace(0.0, 2 * np.pi, 2001)
     q = np.stack([angles, -angles, angles, angles], axis=1)[
@@ -108,7 +109,7 @@ def test_its_forces_do_not_jump() -> None:
 @given(case=cases)
 @settings(max_examples=15)
 def test_dynamics(case: tuple[str, int]) -> None:
-    """Accelerations as least squares of everything has them; forces that carry no more than they must."""
+    """Accelerations equal the least-squares solution; forces are those of minimum norm."""
     m = some(*case)
     rank = m.loop_analysis.rank
     assert rank.groups
@@ -124,7 +125,7 @@ def test_dynamics(case: tuple[str, int]) -> None:
 @given(case=cases)
 @settings(max_examples=12)
 def test_multipliers_are_the_smallest(case: tuple[str, int]) -> None:
-    """N^+ b of any right-hand side that N has, each row against what it usually is."""
+    """N^+ b for any right-hand side in the range of N, each row scaled by its usual size."""
     m = some(*case)
     rank = m.loop_analysis.rank
     C = evaluate_constraints(m.tree, m.loop_analysis.samples[-1]).C[list(rank.rows)] / np.array(rank.scale)[:, None]
@@ -159,11 +160,11 @@ def test_many_random_linkages_go_on(kind: str, form: str, integrator: str, seed:
     goes_on(some(kind, seed), form, integrator, seed, 3.0 if seed < 100 else 2.0)
 
 
-# -- numbers that are not exact
+# -- inexact numbers
 
 
 def four_bar(tilt: float, tilted: str = "B", dropped: float = 0.0) -> Mechanism:
-    """A planar four-bar whose one hinge is tilted, or whose one pin is off the plane of the others."""
+    """A planar four-bar with one tilted hinge, or with one pin out of the plane of the others."""
     at = {"A": (0, 0, 0), "B": (0, 1, 0), "C": (2, 1.4, dropped), "D": (2, 0, 0)}
     bodies = ["ground", "crank", "coupler", "rocker", "ground"]
     axes = {k: (np.sin(tilt), 0.0, np.cos(tilt)) if k == tilted else (0, 0, 1) for k in at}
@@ -183,13 +184,15 @@ def test_axes_that_are_parallel_but_for_rounding(form: str, tilt: float) -> None
             runs.append(bc.simulate(x, 1.0, *x.assemble({}, {"A": 2.0}, fixed=["A"]), form=form, step=1e-3))
     assert runs[1].stops[0].reason == "end"
     close(runs[1].q, runs[0].q, max(1e-8, 100.0 * abs(tilt)))
-    assert runs[1].residuals()["energy"] < max(1e-8, tilt**2)  # what projection takes is of second order
+    assert runs[1].residuals()["energy"] < max(1e-8, tilt**2)  # the projection's energy loss is of second order
 
 
 @pytest.mark.parametrize(("tilted", "cut"), ["CC", "AB", "DA"])
 def test_nor_where_an_equation_is_rounding_alone(tilted: str, cut: str) -> None:
-    """In a plane of the coordinates an equation of a tilted axis stands for itself, with nothing else in it: it held
-    the whole linkage still, without a word, where the turned one above goes round.
+    """An equation of a tilted axis that is only rounding error must not constrain the linkage.
+
+    In a coordinate plane it stood alone, with no other terms: it locked the whole linkage without an error, whereas the
+    rotated linkage above makes full turns.
     """
     at = {"A": (0.0, 0.0, 0.0), "B": (0.0, 0.5, 0.0), "C": (1.2, 0.9, 0.0), "D": (1.0, 0.0, 0.0)}
     bodies = ["ground", "crank", "coupler", "rocker", "ground"]
@@ -242,7 +245,7 @@ def test_a_linkage_that_cannot_move_is_warned_about() -> None:
 
 
 def parallelogram() -> Mechanism:
-    """Two cranks of 1 m, 2 m apart, that turn by a quarter of a turn a second: after 1 s all bars are in a line."""
+    """Two cranks of 1 m, 2 m apart, at a quarter turn per second: after 1 s all bars are in a line."""
     at = {"A0": (0, 0, 0), "B0": (0, 1, 0), "B1": (2, 1, 0), "A1": (2, 0, 0)}
     bodies = ["ground", "left", "bar", "right", "ground"]
     b = bc.Builder("parallelogram", gravity=(0, 0, 0))
@@ -273,7 +276,10 @@ def test_a_row_on_a_singular_configuration_is_no_noise(form: str, integrator: st
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
 @pytest.mark.parametrize("step", [5e-4, 2.5e-4])
 def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: str, form: str) -> None:
-    """A step that begins beside one may end anywhere, where nothing looks wrong: it gets across, or says that not."""
+    """A step that begins near a singularity may end anywhere without a sign of error.
+
+    It must cross, or raise an error.
+    """
     m, speed = parallelogram(), np.pi / 2
     q, v = m.assemble({}, {"A0": speed}, fixed=["A0"])
     q[0] += 0.9 * speed  # 0.1 s before it

@@ -1,5 +1,6 @@
-"""A mechanism with a free number, at another value of it, is the mechanism built with that value: by every method, in
-every quantity, from any nominal value, and to first order too.
+"""A mechanism with a free parameter at some value equals the mechanism built with that value.
+
+This holds by every method, in every quantity, from any nominal value, and for first derivatives.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees
 
 Array = np.ndarray[Any, Any]
 
-# A kind of number: where it is, values that it may have.
+# A kind of number: its location, and values that it may have.
 ORDINARY = (0.0, 0.35, -0.6, 1.0)
 POSITIVE = (0.0, 0.4, 1.0, 2.5)
 NUMBERS: dict[str, tuple[float, ...]] = {
@@ -49,7 +50,7 @@ NUMBERS: dict[str, tuple[float, ...]] = {
 
 
 def changed(m: Mechanism, name: str, value: float) -> Mechanism:
-    """The mechanism built anew with another number."""
+    """The mechanism rebuilt with another number."""
     part, _, rest = name.partition(".")
     where = "xyz".find(rest[-1])
 
@@ -77,19 +78,19 @@ def changed(m: Mechanism, name: str, value: float) -> Mechanism:
         if field == "axis":
             new = tuple((np.array(new) / np.linalg.norm(new)).tolist())
         parts[at] = replace(parts[at], **{field: new})
-    bodies = [b if b.mass else replace(b, declared=False) for b in bodies]  # or a massless one is refused
+    bodies = [b if b.mass else replace(b, declared=False) for b in bodies]  # a massless one would be refused
     own = [f for f in frames if f.name not in ("ground", *(b.name for b in bodies))]
     return mechanism_of(m.name, bodies, joints, own, gravity=gravity, checks="warn")
 
 
 def everything(m: Mechanism, p: dict[str, float], seed: int) -> dict[tuple[str, str], Array]:
-    """Every quantity by every method: of plain numbers by running it, of free ones by its graph."""
+    """Every quantity by every method: evaluated on plain numbers, and by its graph on free ones."""
     q, v, tau = m.random(seed)
-    free = np.array([p.get(name, x) for name, x in m.parameters.items()])  # not judged: arithmetic holds of any number
+    free = np.array([p.get(name, x) for name, x in m.parameters.items()])  # unchecked: arithmetic holds for any number
     given = {"q": q, "v": v, "tau": tau, "a": tau, "dv": v, "q0": q, "q1": m.random(seed + 1)[0], "p": free}
     out: dict[tuple[str, str], Array] = {}
     for name, row in QUANTITIES.items():
-        if name == "multipliers":  # in axes that follow from the numbers, where nobody minds
+        if name == "multipliers":  # its axes depend on the numbers, which has no effect elsewhere
             continue
         frame = f"f{len(m.bodies) - 1}" if row.option == "frame" else ""
         for method in applicable_methods(name, m.tree):
@@ -123,14 +124,14 @@ def agree(free: Mechanism, p: dict[str, float], plain: Mechanism, seed: int, tol
 @few(3)
 @given(data=st.data(), seed=st.integers(0, 1000))
 def test_a_free_number_at_a_value_is_that_number(kind: str, data: st.DataObject, seed: int) -> None:
-    """From every nominal value: zeros and the right angles of the quarter of the trees that have them, too."""
+    """From every nominal value, also zeros and the right angles that a quarter of the trees have."""
     kinds = [k for k in ALL if "axis" not in kind or k not in ("spherical", "floating", "universal")]
     m = data.draw(trees(kinds, max_bodies=3, armature=True, passive=True, coupled=True))
     i = data.draw(st.integers(0, len(m.bodies) - 1))
     name = kind if kind.startswith("gravity") else f"{kind[0]}{i}{kind[1:]}"
     nominal, value = data.draw(st.sampled_from(NUMBERS[kind])), data.draw(st.sampled_from(NUMBERS[kind]))
     assume("axis" not in kind or np.linalg.norm([x for x, c in zip(m.joints[i].axis, "xyz") if c != kind[-1]]) > 0.1)
-    value = 0.7 if kind == "b.mass" and not value else value  # a body must have some
+    value = 0.7 if kind == "b.mass" and not value else value  # a body must have a mass
     m = changed(m, name, nominal)
     agree(m.free(name), {name: value}, changed(m, name, value), seed)
 
@@ -153,7 +154,7 @@ def test_pitch(nominal: float) -> None:
 
 @pytest.mark.parametrize(("nominal", "value"), [(0.0, 0.7), (0.7, 0.0), (0.4, -0.3)])
 def test_planes_that_turn(nominal: float, value: float) -> None:
-    """What x and y of a planar joint are depends on where its axis is: at the value, not at the nominal one."""
+    """x and y of a planar joint depend on the axis at the given value, not at the nominal one."""
     m = random_tree(8, ("planar", "revolute"))
     first = replace(m.joints[0], axis=(1.0, 0.0, nominal))
     m = replace(m, joints=(first, *m.joints[1:]))
@@ -169,7 +170,7 @@ def test_second_axes() -> None:
 
 
 def table(**given: Any) -> Mechanism:
-    """A Denavit-Hartenberg arm; every number of the second row may be given."""
+    """A Denavit-Hartenberg arm; every number of the second row may be free."""
     row = {"d": 0.1, "a": 0.4, "alpha": 90.0, "theta": 0.0, "mass": 2.0, "com": (0.1, 0.0, 0.05)} | given
     first = {"alpha": 0.0, "d": 0.3, "mass": 4.0, "inertia": (0.1, 0.2, 0.3)}
     last = {"joint": "P", "alpha": -90.0, "mass": 1.0, "com": (0.0, 0.1, 0.2), "inertia": (0.1, 0.1, 0.1), "name": "f2"}
@@ -180,7 +181,7 @@ def table(**given: Any) -> Mechanism:
 @pytest.mark.parametrize("name", ["theta", "alpha", "a", "d", "mass"])
 @pytest.mark.parametrize("nominal", [0.0, 1.0, 0.3])
 def test_tables(name: str, nominal: float) -> None:
-    """Right angles, too: what is a right angle nominally is taken for none."""
+    """A nominal right angle is not folded as a right angle."""
     scale = 90.0 if name in ("theta", "alpha") else 1.0
     free = table(**{name: bc.parameter("x", scale * nominal)})
     for value in (scale, 0.19 * scale, -2.0 * scale if name != "mass" else 2.0):
@@ -226,7 +227,7 @@ def test_kernels_sweep_without_compiling(m: Mechanism, seed: int) -> None:
 @pytest.mark.parametrize("kind", NUMBERS)
 @pytest.mark.parametrize("quantity", ["inverse_dynamics", "forward_dynamics", "potential_energy"])
 def test_derivatives_by_parameters(kind: str, quantity: str) -> None:
-    """d/dp of the graph against differences of mechanisms built anew. No nominal value at a kink or a rim."""
+    """d/dp of the graph equals differences of rebuilt mechanisms, for nominal values away from kinks and limits."""
     m = random_tree(21, ("revolute", "prismatic", "spherical"), passive=True, armature=True)
     name = kind if kind.startswith("gravity") else f"{kind[0]}0{kind[1:]}"
     m = changed(changed(m, "j0.axis.y", 0.5), "j0.axis.x", 0.4) if "axis" in kind else m

@@ -1,4 +1,4 @@
-"""Closed loops in the minimal form where nobody can stop to choose other dependent coordinates: steppers and C."""
+"""The minimal form in steppers and C, which cannot stop to choose other dependent coordinates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from targets.test_export_c import ran
 from targets.test_export_wasm import given, needs_node, row, said
 
 RUNS = host().lanes("float64") + 1
-SECONDS = 2.0  # in which a rod pendulum changes its coordinates several times
+SECONDS = 2.0  # a rod pendulum changes its coordinates several times in this time
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_a_stepper_changes_them_as_a_run_does(plant: bc.System, fall: bc.Record)
 
 
 def test_every_lane_has_its_own(plant: bc.System, fall: bc.Record) -> None:
-    """Lanes that start at other times of the fall change at other times, each as if it were alone."""
+    """Lanes that start at different times of the fall change at different times, each as if it were alone."""
     first = np.column_stack([fall.q, fall.v])[: 5 * RUNS : 5]
     env = bc.stepper(plant, RUNS, 0.02, step=1e-3, form="minimal")
     env.reset(start=first)
@@ -84,7 +84,7 @@ def test_in_c_as_well(plant: bc.System, fall: bc.Record, tmp_path: Path) -> None
     bc.export(plant, tmp_path / "it", form="minimal", step=1e-3)
     y, status = ran(tmp_path / "it", plant.mechanism.name, rows.shape[1], round(SECONDS / 1e-3), rows[0], np.zeros(0))
     assert status == 0
-    np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-9 * np.abs(rows).max())  # it is a chaotic fall
+    np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-9 * np.abs(rows).max())  # the fall is chaotic
 
 
 @needs_node
@@ -104,7 +104,7 @@ def test_in_webassembly_as_well(plant: bc.System, fall: bc.Record, tmp_path: Pat
 
 
 def test_what_need_not_be_called_is_not() -> None:
-    """What it gives then is nobody's; one lane that needs it is enough."""
+    """A guarded call runs only if some lane needs its result; otherwise its result is undefined."""
     inner = trace("inner", lambda x, go: {"y": [x[0] * x[0]]}, {"x": (1,), "go": ()})
     guarded = replace(inner, only="go")
 
@@ -116,14 +116,16 @@ def test_what_need_not_be_called_is_not() -> None:
     x = np.linspace(-3.0, 3.0, 23)[:, None]
     np.testing.assert_array_equal(graph.evaluate(x=x)["y"], np.where(x > 1.0, x * x, -1.0))
     assert routines({"outer": graph}, 4, 4, "float64").text.count("label %idle") == 1
-    assert inline_small(graph) is graph  # or it would be computed wherever it stands
+    assert inline_small(graph) is graph  # otherwise it would be computed inline everywhere
 
 
 @pytest.mark.parametrize("name", ["four_bar", "bricard", "ring"])
 def test_some_partition_is_good_wherever_a_mechanism_falls(name: str) -> None:
-    """A ring of twelve bodies that falls in on itself comes far from its start. Where no partition is good, dependent
-    coordinates move many times as far as the others, and steps are that much worse: with two partitions, chosen near
-    the start, it was 22 times, and a stepper 200 times as far from the truth as a run.
+    """A ring of twelve bodies that collapses moves far from its start, and some partition stays well conditioned.
+
+    Without a good partition, dependent coordinates move many times as far as the others, and steps are less accurate by
+    that factor: with two partitions, chosen near the start, it was 22 times, and a stepper had 200 times the error of a
+    run.
     """
     m = bc.zoo.load(name)
     by = bc.Simulator(bc.system(m), form="minimal").dynamics

@@ -1,7 +1,7 @@
-"""Linearisations and places of rest on both sides of every threshold between two code paths.
+"""Linearisations and equilibria on both sides of every threshold between two code paths.
 
-Small mechanisms take the paths of large ones where thresholds are lowered (large_paths.py), and large ones are on both
-sides of the real ones. What is right is what graphs of straight-line code give when numpy evaluates them.
+Small mechanisms take the paths of large ones when thresholds are lowered (large_paths.py), and large ones are on both
+sides of the real thresholds. The reference is straight-line code, evaluated by numpy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def hanging(n: int, springs: bool = False, mimic: bool = False, base: str = "", loops: int = 0) -> bc.Mechanism:
-    """Links under each other, all alike, with springs and damping in their joints."""
+    """A chain of identical hanging links with springs and damping in the joints."""
     b = bc.Builder(f"hanging{n}", gravity=(0.0, 0.0, 0.0) if base else (0.0, 0.0, -9.81))
     for i in range(n):
         top, kind = (0.0, 0.0, -0.2 * i), base if base and not i else "revolute"
@@ -54,7 +54,7 @@ def commanded(m: bc.Mechanism, kind: Callable[..., Any], *numbers: float) -> bc.
 
 
 def pulled(t: Any, pose: Any, velocity: Any) -> tuple[list[Any], list[Any]]:
-    """A force that depends on where the frame is and how it moves."""
+    """A force that depends on the position and the motion of the frame."""
     return [-2.0 * pose[0, 3] - velocity[0], 0.3, -velocity[2]], [0.0, 0.0, 0.0]
 
 
@@ -70,8 +70,8 @@ PLANTS: dict[str, Callable[[int], Any]] = {
     "loops": lambda n: hanging(n, loops=1),
     "loops and springs": lambda n: hanging(n, loops=2, springs=True),
 }
-MOVES = {"floating"}  # where nothing holds the whole
-# On both sides of 1000 numbers of a graph. (Mimic joints written out would take a minute to compile at 64.)
+MOVES = {"floating"}  # nothing holds the whole mechanism
+# On both sides of 1000 graph nodes. (Mimic joints in straight-line code would take a minute to compile at 64.)
 SIZES = [(n, name) for n in (64, 65) for name in PLANTS if (n, name) != (64, "mimic")]
 SEEN: Outputs = ("tip.x", "tip.speed", "energy")
 
@@ -92,7 +92,7 @@ class Reference:
         return np.concatenate([self.at["q"], self.at["v"], self.at["x"]])
 
     def moved(self, z: Array, e: float) -> Array:
-        """The state, displaced by e times a change of the independent coordinates, speeds and other states."""
+        """The state displaced by e times a change of the independent coordinates, speeds and other states."""
         m, k = self.system.mechanism, len(self.free)
         xi, p = np.zeros(m.nv), self.at["p"]
         xi[self.free] = e * z[:k]
@@ -103,7 +103,7 @@ class Reference:
         return np.concatenate([q, v, self.at["x"] + e * z[2 * k :]])
 
     def there(self, y: Array, u: Array) -> tuple[Array, Array]:
-        """Accelerations of independent joints and rates of other states; outputs."""
+        """Accelerations of independent joints, rates of other states, and outputs."""
         given = {"t": 0.0, "y": y, "u": u, "p": self.at["p"]}
         found = self.graph.evaluate(**{name: given[name] for name in self.graph.inputs})
         m = self.system.mechanism
@@ -112,7 +112,7 @@ class Reference:
 
 
 def at_random(plant: Any, seed: int = 1) -> dict[str, Array]:
-    """Somewhere near the start, moving."""
+    """A random moving state near the start."""
     s = bc.system(plant) if isinstance(plant, bc.Mechanism) else plant
     m, rng = s.mechanism, np.random.default_rng(seed)
     q = (
@@ -125,7 +125,7 @@ def at_random(plant: Any, seed: int = 1) -> dict[str, Array]:
 
 
 def checked_linearisation(name: str, n: int, large: bool) -> None:
-    """rate, A, B, C and D in one random direction, against differences of the reference."""
+    """Compare rate, A, B, C and D in one random direction with differences of the reference."""
     plant = PLANTS[name](n)
     outputs: Outputs = (*SEEN, *(("sum",) if name == "outputs" else ()))
     at = at_random(plant)
@@ -167,7 +167,7 @@ def test_linearisations_around_the_real_thresholds(n: int, name: str) -> None:
 
 
 def checked_rest(name: str, n: int, large: bool) -> None:
-    """Nothing accelerates where it rests."""
+    """Check that nothing accelerates at the equilibrium."""
     plant = PLANTS[name](n)
     if large:
         with large_paths():
@@ -193,7 +193,7 @@ def test_rest_around_the_real_thresholds(n: int, name: str) -> None:
 
 
 def test_lowered_thresholds_lead_to_other_code() -> None:
-    """Else the tests above would test nothing."""
+    """Otherwise the tests above would check nothing."""
     assert prepare(hanging(6)).dynamics.recursion is None
     with large_paths():
         assert prepare(hanging(6)).dynamics.recursion is not None

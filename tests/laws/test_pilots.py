@@ -1,4 +1,4 @@
-"""Programs that drive the excavators by their sticks: a whole round of each, in simulated time."""
+"""Pilot programs that drive the excavators by their sticks: a full cycle of each, in simulated time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bellcrank.sim.realtime_drive import DriveSnapshot
 
 
 def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[Any, list[Record]]:
-    """A program in simulated time; it looks twenty times a second."""
+    """Run a program in simulated time; it reads the state twenty times a second."""
     made, s, span = machine.pilots[pilot](), machine.system, 0.05
     simulator, t, runs = bc.Simulator(s, **how), 0.0, []
     q = np.array(machine.start if machine.start is not None else machine.mechanism.neutral())
@@ -34,9 +34,9 @@ def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[A
 
 
 def test_the_program_digs() -> None:
-    """A whole round in simulated time: the teeth go into the ground, up, round and back."""
+    """In a full cycle the teeth enter the ground, lift, swing and return."""
     made, runs = piloted(excavator.machine(), "dig", 60.0)
-    assert made.at != 0  # and on
+    assert made.at != 0  # the next step has begun
     height, swing = ([run[name][-1] for run in runs] for name in ("tip.height", "cab.q"))
     assert min(height) < excavator.GROUND - 0.1
     assert max(height) > 1.0
@@ -47,7 +47,7 @@ def test_the_program_digs() -> None:
 
 @pytest.mark.parametrize("name", ["excavator", "excavator_linkage"])
 def test_the_program_does_the_papers_experiment(name: str) -> None:
-    """From 5 m to 6.5 m and round by 15 degrees, at one height and one angle of the bucket, between two rests."""
+    """From 5 m to 6.5 m with a swing of 15 degrees, at constant height and bucket angle, between two rests."""
     machine = MACHINES[name]()
     arm = ExcavatorArm.of(bc.zoo.excavator()) if name == "excavator" else replace(Linkage.of_zoo().arm, tip=(0.0, 0.0))
     _, runs = piloted(machine, "resolved", 32.0, **({} if name == "excavator" else {"form": "projected"}))
@@ -63,4 +63,4 @@ def test_the_program_does_the_papers_experiment(name: str) -> None:
     assert np.ptp(path[:, 3]) < 0.02
     assert np.abs(path[0] - START_TARGET).max() < 0.1
     assert np.abs(rate[first - 80 : first - 2]).max() < 1e-9
-    assert np.abs(rate[first + 110 : first + 180]).max() < 1e-9  # half a second after the sticks were let go
+    assert np.abs(rate[first + 110 : first + 180]).max() < 1e-9  # half a second after the release of the sticks

@@ -1,4 +1,4 @@
-"""Schedules of recursions, place by place: against those of the same written out."""
+"""Schedules of recursions, body by body, equal those of the straight-line code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZES = ("node", "cluster", "place")
 
 
 def longest(r: Recursion, todo: Any, cost: Any) -> float:
-    """The longest chain of tasks to a result, each as long as its work."""
+    """Return the longest chain of tasks to a result, weighted by their work."""
     results = {id(x) for cell in r.cells for x in cell.graph.outputs[RESULT].flat}
     done, found = list[float](), 0.0
     for task in todo:
@@ -33,7 +33,7 @@ def longest(r: Recursion, todo: Any, cost: Any) -> float:
 
 
 def by_definition(r: Recursion, cost: Any) -> float:
-    """The longest path to a result, operation by operation at every place."""
+    """Return the longest path to a result, operation by operation for every body."""
     weight, cells = operation_costs(cost), [r.cells[k] for run in r.tree.runs for k in run.cells * run.repeats]
     given: dict[tuple[int, int], list[float]] = {}
 
@@ -61,8 +61,9 @@ def by_definition(r: Recursion, cost: Any) -> float:
 
 
 def compare(r: Recursion) -> None:
-    """Work and span are those of the recursion. Written out, constants of single places fold, and of the span so do
-    those that a place is handed.
+    """Work and span equal those of the recursion.
+
+    In straight-line code, constants of single bodies are folded, and in the span also those that are passed to a body.
     """
     on = machine("complete:3", "t800")
     written = tasks(r.written, "node")
@@ -71,7 +72,7 @@ def compare(r: Recursion) -> None:
         assert sum(task.work(on.cost) for task in todo) == pytest.approx(r.work(on.cost), rel=1e-12)
         assert todo.work(on.cost) == r.work(on.cost) >= written.work(on.cost)
         assert longest(r, todo, on.cost) >= todo.span(on.cost) == r.span(on.cost) >= written.span(on.cost)
-        if size == "node":  # then no dependency is missing, and none too many
+        if size == "node":  # then no dependency is missing or superfluous
             assert longest(r, todo, on.cost) == pytest.approx(by_definition(r, on.cost), rel=1e-12)
 
 
@@ -90,7 +91,7 @@ def test_of_any_tree(m: Mechanism) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("complete:4", "ideal"), ("mesh:2,2", "t800"), ("bus:3", "explicit")])
 def test_machines_can_follow_them(name: str, kind: str) -> None:
-    """And between what no schedule is shorter than, and one processor."""
+    """The makespan lies between the lower bound of every schedule and that of one processor."""
     r, on = made(bc.zoo.tree(15), "aba", "forward_dynamics"), machine(name, kind)
     for size in ("cluster", "place"):
         s = list_scheduling.list_schedule(recursion_tasks.tasks(r, size), on)
@@ -99,7 +100,7 @@ def test_machines_can_follow_them(name: str, kind: str) -> None:
 
 
 def test_large_ones_are_laid_out_without_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By clusters as long as they are affordable; a wide tree keeps all processors busy."""
+    """Large ones use clusters of affordable length; a wide tree keeps all processors busy."""
     monkeypatch.setattr("bellcrank.graph.recursion.MAX_WRITTEN_OPERATIONS", 1000)
     monkeypatch.setattr(list_scheduling, "MAX_SINGLE_OPERATIONS", 1000)
     m = bc.zoo.tree(127)

@@ -47,7 +47,7 @@ def test_motions_that_determine_each_other_are_refused() -> None:
 
 
 def test_more_motions_than_joints_that_move_them_are_refused() -> None:
-    """The place of a frame that two joints move, and one of these joints."""
+    """The position of a frame moved by two joints is prescribed together with one of these joints."""
     m = bc.zoo.planar3r()
     motions = dict.fromkeys(("link3.x", "link3.y", "joint3", "joint1"), float)
     shares = dict(free_shares(m, motions, np.array([0.4, 0.3, 0.2, 0.0, 0.0, 0.0])))

@@ -1,4 +1,4 @@
-"""What the joints' reactions owe to momentum, to the drives and to textbooks. (test_methods.py has every method.)"""
+"""Joint reactions against momentum, drives and textbooks (test_methods.py has every method)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pose(m: Mechanism, q: Any, frame: str) -> Any:
 @few(60)
 @given(everything, seeds)
 def test_the_ground_pays_for_the_momentum(m: Mechanism, seed: int) -> None:
-    """Reactions on the ground = rate of momentum - weight - wrenches, about the centre of mass."""
+    """Ground reactions = rate of momentum - weight - wrenches, about the centre of mass."""
     q, v, tau = state(m, seed)
     frames, wrench = [f"f{len(m.bodies) - 1}"], np.random.default_rng(seed).normal(size=(1, 6))
     by = crba if m.tree.coupled else aba
@@ -67,7 +67,7 @@ def test_along_free_axes_it_is_what_drives_and_springs_give(m: Mechanism, seed: 
     for i, link in enumerate(m.tree.links):
         body = link.name
         own = np.array(kinematics.jacobian(m.tree, q, body), dtype=float)
-        if link.parent >= 0:  # less what moves the point without the joint
+        if link.parent >= 0:  # without the motion of the point that the joint does not cause
             J = np.array(kinematics.jacobian(m.tree, q, m.bodies[link.parent].name), dtype=float)
             arm = pose(m, q, body)[:3, 3] - pose(m, q, m.bodies[link.parent].name)[:3, 3]
             own = own - np.vstack([J[:3] + np.cross(J[3:].T, arm).T, J[3:]])
@@ -78,7 +78,7 @@ def test_along_free_axes_it_is_what_drives_and_springs_give(m: Mechanism, seed: 
 
 
 def test_a_pendulum_pulls_at_its_hinge() -> None:
-    """Let go at rest the rod bears m g cos(q); as it passes the bottom with speed u, m g + m u^2 l."""
+    """Released at rest, the rod carries m g cos(q); at the bottom with speed u, m g + m u^2 l."""
     m, g = bc.zoo.pendulum(length=0.5, mass=2.0), 9.81
     q = 0.7
     force = m.reactions([q], [0.0], [0.0])[0, :3]
@@ -89,7 +89,7 @@ def test_a_pendulum_pulls_at_its_hinge() -> None:
 
 
 def test_a_table_of_two_stands_on_both_joints() -> None:
-    """Held still, every joint carries the weight above it, wherever the frames are."""
+    """At rest, every joint carries the weight above it, wherever the frames are."""
     m = random_tree(3, ["revolute", "prismatic", "helical", "universal"], [0, 0, 1, 2])
     q = m.random(0)[0]
     still = m.inverse_dynamics(q, np.zeros(m.nv), np.zeros(m.nv))
@@ -114,7 +114,7 @@ def test_batches_wrenches_and_float32() -> None:
 
 
 def test_bodies_without_extent_are_left_to_the_sweep() -> None:
-    """A point mass cannot be turned freely, so (7) has no Mbar^-1; the pendulum of the zoo is one."""
+    """A point mass has no inertia about itself, so (7) has no Mbar^-1; the pendulum of the zoo is one."""
     m = bc.zoo.pendulum()
     assert [by.name for by in candidates("reactions", m.tree)] == ["reactions"]
     assert not METHODS["newton_euler_symbolic"].applies(m.tree, "reactions")

@@ -1,5 +1,6 @@
-"""Derivatives of large mechanisms against weights are recursions, too: against written-out ones, against those along
-directions, and the gradient of a run through them.
+"""Adjoints of large mechanisms are recursions that equal straight-line code and forward derivatives.
+
+The gradient of a run passes through them, too.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def weights(g: Graph) -> dict[str, Any]:
 @few(8)
 @given(trees(max_bodies=6, passive=True, armature=True), st.sampled_from(sorted(BY)))
 def test_along_and_against_agree(m: Mechanism, quantity: str) -> None:
-    """w (J d) is (w J) d, where one goes with the recursion, the other back; and it is the vjp of written-out code."""
+    """w (J d) = (w J) d for the forward and the reverse recursion, and w J equals the vjp of straight-line code."""
     r = recursion(m, quantity, tuple(m.frames)[:2] if quantity != "gravity_torque" else ())
     assert isinstance(r, Recursion)
     back = r.vjp()
@@ -65,7 +66,7 @@ def test_along_and_against_agree(m: Mechanism, quantity: str) -> None:
 
 
 def test_machine_code_of_branches_and_free_numbers() -> None:
-    """Children whose parent adds them up; numbers that several bodies have: their gradient is that of all of them."""
+    """A parent sums over its children; the gradient by a shared parameter is the sum over all its bodies."""
     m = bc.zoo.tree(15)
     m = m.free(*(f"{b.name}.mass" for b in m.bodies[:3]), f"{m.joints[4].name}.point.x")
     g = recursion(m, "forward_dynamics")
@@ -87,7 +88,7 @@ def test_only_some_inputs_are_asked_for() -> None:
 
 
 def test_joins_of_segments_are_written_out() -> None:
-    """A join treats its two children differently, so there is no short way back."""
+    """A join treats its two children differently, so it has no direct reverse pass."""
     m = bc.zoo.chain(9)
     r = finest_segmented_graph(m.name, m.tree, {x: shape_of(x, m.tree) for x in ("q", "v", "tau")})
     assert r is not None
@@ -98,7 +99,7 @@ def test_joins_of_segments_are_written_out() -> None:
 
 
 def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as that through straight-line code, with respect to where it begins and to a free number."""
+    """The gradient by the start and by a free parameter equals that through straight-line code."""
     found = []
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general").free("link2.mass")
@@ -114,7 +115,7 @@ def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_second_derivatives() -> None:
-    """The way back through a tangent, of a tree with branches: a Hessian times a vector."""
+    """Reverse mode through a tangent, for a tree with branches: a Hessian times a vector."""
     m = bc.zoo.tree(7)
     r = recursion(m, "gravity_torque")
     both = r.jvp()
@@ -126,7 +127,7 @@ def test_second_derivatives() -> None:
 
 
 def test_machine_code_of_second_derivatives_with_friction() -> None:
-    """Friction compares velocities; what it found is kept from one loop over the bodies to the next."""
+    """Friction compares velocities; the results are kept from one loop over the bodies to the next."""
     m = random_tree(3, ("revolute", "prismatic", "revolute"), passive=True)
     both = recursion(m, "forward_dynamics").jvp()
     at = {**state(m, both), **weights(both)}
@@ -138,7 +139,7 @@ def test_machine_code_of_second_derivatives_with_friction() -> None:
 
 
 def test_other_peoples_differentiation_gets_loops() -> None:
-    """What JAX and PyTorch ask for, of 200 bodies: nothing is written out."""
+    """Derivatives for JAX and PyTorch of 200 bodies need no straight-line code."""
     m = bc.zoo.chain(200)
     own = differentiable_function(bc.kernel(m, "inverse_dynamics"))
     back = own.cotangent((0, 2))

@@ -1,4 +1,4 @@
-"""Derivatives of large mechanisms along a direction are recursions, too: against written-out ones and differences."""
+"""Directional derivatives of large mechanisms are recursions that equal straight-line code and differences."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_only_some_inputs_move_and_machine_code_agrees() -> None:
 
 
 def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same as those that are written out, for a state and for a batch."""
+    """For a state and for a batch, the result equals the straight-line derivative."""
     for name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
         small, large = bc.zoo.chain(6), bc.zoo.chain(6)
         given = small.random(3, (2,))
@@ -83,7 +83,10 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
 
 
 def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
-    """Of each class once: the graph of its derivative has no more parts than that of a hundred."""
+    """Each link class is differentiated once.
+
+    The graph of the derivative has no more parts than for a hundred bodies.
+    """
     parts = []
     for n in (100, 1000):
         graph = graphs.trace_quantity(bc.zoo.chain(n), Request("forward_dynamics"), bc.dynamics.METHODS["aba"])
@@ -94,8 +97,9 @@ def test_a_chain_of_a_thousand_has_one_in_seconds() -> None:
 
 
 def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same run with its rate written out, and with one that calls a recursion, to where it began; and the jvp of
-    that rate calls, too.
+    """Sensitivities to the start are equal for a straight-line rate and for one that calls a recursion.
+
+    The jvp of the latter contains calls, too.
     """
     runs = []
     for _ in range(2):
@@ -116,7 +120,7 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
 
 
 def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their slopes are tangents of the recursion, column by column: the same run as with a rate that is written out."""
+    """Jacobians by tangents of the recursion, column by column, give the same run as a straight-line rate."""
     runs = []
     for _ in range(2):
         m = bc.zoo.chain(2, twist="general")
@@ -127,7 +131,7 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_tangent_has_a_tangent() -> None:
-    """All of its inputs move, also those that say how fast others do: their names are told apart."""
+    """All inputs vary, also the rates of others: their names remain distinct."""
     m, rng = bc.zoo.chain(6), np.random.default_rng(2)
     r = tangent(recursion(m, "aba", "forward_dynamics", ("q", "v", "tau")), ["q", "v", "tau"])
     second = tangent(r, list(r.inputs))

@@ -1,4 +1,4 @@
-"""Regressors against inverse dynamics, mass matrices and energies by other routes, on trees and on closed loops."""
+"""Regressors equal inverse dynamics, mass matrices and energies by other routes, on trees and closed loops."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ idf = bc.identify
 
 
 def worn(m: Mechanism) -> Mechanism:
-    """With friction, rotors and springs in its joints."""
+    """A mechanism with friction, rotors and springs in its joints."""
     more = {"armature": 0.3, "damping": 0.7, "friction": 0.4, "friction_speed": 0.5, "stiffness": 2.0, "rest": 0.2}
     return replace(m, joints=tuple(replace(j, **more) for j in m.joints))
 
@@ -78,7 +78,7 @@ def test_energy_is_linear() -> None:
 
 
 def test_another_mechanism_from_other_numbers() -> None:
-    """What is put in comes out: the mechanism with new numbers needs the forces that they say."""
+    """The mechanism with new parameters needs exactly the forces that the regressor predicts."""
     m = branched()
     numbers = idf.numbers_of(m)
     x = idf.values_of(m, numbers) * np.random.default_rng(0).uniform(0.95, 1.05, len(numbers))
@@ -89,7 +89,7 @@ def test_another_mechanism_from_other_numbers() -> None:
 
 
 def parallelogram() -> Mechanism:
-    """Two cranks and a coupler that carries a hand, with a spring across it: one loop, one freedom, and gravity."""
+    """Two cranks and a coupler with a hand, a spring across it: one loop, one freedom, and gravity."""
     b = bc.Builder("parallelogram")
     b.body("front", mass=2.0, com=(0.0, 0.0, 0.25), inertia=(0.05, 0.05, 0.01))
     b.body("rear", mass=1.5, com=(0.0, 0.01, 0.22), inertia=(0.04, 0.04, 0.01))
@@ -112,7 +112,7 @@ def motion(seconds: float = 20.0, rate: float = 100.0) -> tuple[Any, ...]:
 
 
 def test_a_parallelogram_arm_with_a_spring() -> None:
-    """Its base parameters are found from noisy torques of the one driven joint, and predict others within the noise."""
+    """Base parameters from noisy torques of the driven joint predict other torques within the noise."""
     m = parallelogram()
     base = idf.base_parameters(m, actuated=["front"])
     _, *moved = motion()
@@ -143,7 +143,7 @@ def test_log_cholesky_is_every_body_that_can_be() -> None:
 
 
 def rhombus() -> Mechanism:
-    """Two freedoms and one loop: five bars between two motors, with limits on the motors, and on an elbow."""
+    """Two freedoms and one loop: five bars between two motors, with limits on the motors and on an elbow."""
     b = bc.Builder("five bars")
     for side, x in (("left", 0.0), ("right", 0.4)):
         b.body(f"{side} upper", mass=1.0, com=(0.0, 0.02, 0.2), inertia=(0.02, 0.02, 0.01))
@@ -162,8 +162,9 @@ def rhombus() -> Mechanism:
 
 @pytest.mark.parametrize(("m", "driven"), [(parallelogram(), ["front"]), (rhombus(), ["left motor", "right motor"])])
 def test_loops_are_excited_within_limits(m: Mechanism, driven: list[str]) -> None:
-    """The motion closes the loops, stays within the limits of all joints, and tells the parameters much better
-    than the one that it began with; so estimates from noisy torques are inside their errors, which are smaller.
+    """The excitation closes the loops, respects joint limits, and determines the parameters better than its start.
+
+    Therefore estimates from noisy torques lie inside their errors, which are smaller.
     """
     base = idf.base_parameters(m, actuated=driven)
     go = idf.excite(base, 20.0, 200.0)
@@ -185,7 +186,7 @@ def test_loops_are_excited_within_limits(m: Mechanism, driven: list[str]) -> Non
 
 
 def test_a_delta_has_the_parameters_of_its_branch() -> None:
-    """Its parallelograms could cross, and then forces would tell more; but no such robot does."""
+    """If its parallelograms could cross, forces would determine more parameters; but no such robot does."""
     m = bc.zoo.delta()
     base = idf.base_parameters(m, actuated=["shoulder1", "shoulder2", "shoulder3"])
     q, v, a = random_states(m, 50, 1, base.actuated)
@@ -196,7 +197,7 @@ def test_a_delta_has_the_parameters_of_its_branch() -> None:
 
 
 def test_driven_joints_are_enough_of_a_file(tmp_path: Path) -> None:
-    """Of closed loops people measure their motors: the other joints follow."""
+    """For closed loops only motors are measured; the other joints follow."""
     m = rhombus()
     driven = ["left motor", "right motor"]
     q, v, a = random_states(m, 40, 3, driven)

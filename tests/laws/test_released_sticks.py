@@ -1,13 +1,14 @@
-"""Release means stop: after any program of the sticks, in air or in the ground, both excavators come to rest at once.
+"""Released sticks stop the machine: after any stick program, in air or soil, both excavators come to rest at once.
 
-The law: half a second after the sticks are let go every joint is at rest, within two degrees of where it was. Nothing
-stops sooner than its brake can make it: the swing drive has the torque of its relief valves and a whole machine to
-stop, so it is given the way v^2 / 2a and the time v / a besides. And the oil behind the bucket of excavator_linkage,
-squeezed while the ground held the teeth, may move it by up to 3.5 degrees as it expands. A bucket that was driven
-against the machine's own tracks or house stands between that steel and the oil: where one of those walls presses on it
-after the release, it is pushed out. Then the cab has the way besides in which its brake takes up what the wall has
-stored and what the arm had, which the wall turns aside; the arm has what moves the teeth out and as far again; and all
-of them have the cab's time to come to rest.
+The law: half a second after the release every joint is at rest, within two degrees of where it was. No joint stops
+faster than its brake allows: the swing drive has the torque of its relief valves against the whole machine, so it is
+given the additional way v^2 / 2a and time v / a. The oil behind the bucket of excavator_linkage, compressed while the
+ground held the teeth, may move it by up to 3.5 degrees as it expands.
+
+A bucket that was driven against the machine's own tracks or house is squeezed between that wall and the oil; if a wall
+presses on it after the release, the wall pushes it out. Then the cab also has the way in which its brake absorbs the
+energy stored in the wall and the energy of the arm, which the wall deflects. The arm has twice the way that moves the
+teeth out. All joints have the cab's time to come to rest.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ AFTER = 4  # s
 @cache
 def driven(name: str) -> tuple[Machine, bc.Simulator]:
     machine = MACHINES[name]()
-    # A step of 0.5 ms does not resolve how teeth creep that come to rest in the ground: that is not asked here.
+    # A step of 0.5 ms does not resolve how teeth creep as they come to rest in soil, which is not checked here.
     return machine, bc.Simulator(machine.system, "rk4", form="projected", solver=bc.Solver(resolve=0.0))
 
 
 def programs(runs: int, lines: int, seed: int) -> Any:
-    """Full sticks, changed every second or held all the time, every other run each."""
+    """Full sticks, changed every second or held all the time, alternating between runs."""
     rng = np.random.default_rng(seed)
     sticks = rng.choice([-1, 0, 1], size=(runs, 4, lines), p=[0.4, 0.2, 0.4])
     sticks[::2] = sticks[::2, :, :1]
@@ -48,7 +49,7 @@ def programs(runs: int, lines: int, seed: int) -> Any:
 
 
 def released(name: str, mode: str, sticks: Any) -> tuple[bc.Record, Any]:
-    """The run, and its times since the release."""
+    """Return the run, and its times since the release."""
     machine, simulator = driven(name)
     whole = np.concatenate([sticks, np.zeros((*sticks.shape[:2], AFTER))], axis=-1)
     inputs: dict[str, Any] = {n: whole[:, i] * machine.spans[mode][n] for i, n in enumerate(machine.system.inputs[:4])}
@@ -61,7 +62,7 @@ def released(name: str, mode: str, sticks: Any) -> tuple[bc.Record, Any]:
 
 
 def brake(name: str) -> float:
-    """N m, what stops the cab."""
+    """Torque that stops the cab, in N m."""
     if name == "excavator":
         given = data(name)["hydraulics"]
         return float(given["P_s"][0] * given["D_m"] / 8.0 * given["G"][0])
@@ -70,7 +71,7 @@ def brake(name: str) -> float:
 
 
 def walled(name: str, run: bc.Record, at: int) -> tuple[Any, Any]:
-    """How deep a track or the house is in the bucket from row `at` on, m, and what that has stored, J; of each run."""
+    """Depth of a track or the upper carriage in the bucket from row `at` on, m, and stored energy, J, of each run."""
     m = driven(name)[0].mechanism
     wrenches: Any = driven(name)[0].system.wrenches
     q, v = run.q[:, at:], run.v[:, at:]
@@ -87,14 +88,14 @@ def walled(name: str, run: bc.Record, at: int) -> tuple[Any, Any]:
 
 
 def late(name: str, run: bc.Record, t: Any) -> list[str]:
-    """What breaks the law."""
+    """Return the violations of the law."""
     machine, found = driven(name)[0], []
     at = int(np.argmin(np.abs(t)))
     deep, stored = walled(name, run, at)
     walls, kinetic = deep > 0.0, np.asarray(machine.mechanism.kinetic_energy(run.q[:, at], run.v[:, at]))
     inertia = np.asarray(machine.mechanism.mass_matrix(run.q[:, at]))[:, 0, 0]
     brakes = brake(name) / inertia
-    turning = np.abs(run[f"{JOINTS[name][0]}.v"][:, at]) / brakes  # s, until the cab can stand
+    turning = np.abs(run[f"{JOINTS[name][0]}.v"][:, at]) / brakes  # s, time to stop the cab
     for i, joint in enumerate(JOINTS[name]):
         q, v = run[f"{joint}.q"], run[f"{joint}.v"]
         braked = np.degrees(v[:, at] ** 2 / (2.0 * brakes)) if i == 0 else np.zeros(len(q))
@@ -129,7 +130,7 @@ def test_many_random_programs(name: str, mode: str, seed: int) -> None:
 @pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
 @pytest.mark.parametrize("name", JOINTS)
 def test_twelve_seconds_in_the_ground(name: str, mode: str) -> None:
-    """Boom (or teeth) down into the soil for as long as it takes to stall, one more stick of each at the end of it."""
+    """Boom or teeth press into the soil until they stall; the program ends with one more stick of each."""
     down = {"JOINT": 1, "RESOLVED": 2}[mode]
     sticks = np.zeros((9, 4, 12), dtype=int)
     sticks[:, down] = -1

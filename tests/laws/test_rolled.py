@@ -1,4 +1,4 @@
-"""Alike bodies compiled once: the same results as straight-line code, whatever the classes are."""
+"""Link classes compiled as rolled loops give the same results as straight-line code, for any classes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MECHANISMS = {
 
 
 def made(mechanism: Mechanism, method: str, quantity: str, empty: bool = False) -> Recursion:
-    """The recursion, however small the mechanism is."""
+    """The recursion, for a mechanism of any size."""
     tree = regrouped(mechanism.tree) if empty else mechanism.tree
     inputs = {name: shape_of(name, tree) for name in QUANTITIES[quantity].inputs}
     return rolled_graph(f"{mechanism.name}.{quantity}", tree, method, quantity, inputs)
@@ -64,7 +64,7 @@ def close(a: Any, b: Any, most: float = 1e-11) -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("empty", [False, True], ids=["as they are", "emptied"])
 def test_recursions_agree_with_straight_line_graphs(name: str, empty: bool) -> None:
-    """The definition, and the same written out, against another method of tracing; for one state and a batch."""
+    """The definition and its straight-line form equal another method's graph, for one state and a batch."""
     mechanism = MECHANISMS[name]()
     for method, quantity in METHODS:
         r, straight = made(mechanism, method, quantity, empty), graph(mechanism, quantity, method=method)
@@ -80,7 +80,7 @@ def test_loops_of_machine_code_agree(name: str) -> None:
     mechanism = MECHANISMS[name]()
     r = made(mechanism, "aba", "forward_dynamics")
     kernel = compile_graph(r)
-    for batch in ((), (1,), (11,)):  # alone, fewer than lanes, and blocks with a rest
+    for batch in ((), (1,), (11,)):  # one state, fewer states than lanes, and whole blocks with a rest
         given = arguments(mechanism, "forward_dynamics", batch)
         close(kernel(**given), r.evaluate(**given)["forward_dynamics"])
 
@@ -95,7 +95,7 @@ def test_single_precision() -> None:
 
 
 def test_many_runs_are_gone_through_by_a_table() -> None:
-    """Bodies in no order that repeats: the loops are called from a table, and the code does not grow with it."""
+    """For bodies in irregular order the loops are called from a table, whose length does not affect the code."""
     rng = np.random.default_rng(0)
     mechanism = zoo.chain(200, joints=list(rng.choice(["revolute", "prismatic"], 200)))
     r = made(mechanism, "aba", "forward_dynamics")
@@ -110,7 +110,10 @@ def test_many_runs_are_gone_through_by_a_table() -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("special", [0.0, 0.7, 1.0])
 def test_classes_have_the_numbers_of_their_members_and_no_others(seed: int, special: float) -> None:
-    """Random trees of few and of many classes: every link is in one class, and its row of the table makes the link."""
+    """Every link of a random tree is in one class, and its row of the table restores the link.
+
+    The trees have few or many classes.
+    """
     n = int(np.random.default_rng(seed).integers(1, 60))
     mechanism = zoo.random_tree(seed, n, special=special, passive=bool(seed % 2))
     tree = mechanism.tree
@@ -132,7 +135,7 @@ def _at(x: Any, row: list[float]) -> float:
 
 
 def test_tables_of_two_mechanisms_never_mix() -> None:
-    """The same classes with other numbers: each kernel has its own."""
+    """For the same classes with other numbers, each kernel has its own tables."""
     one, two = zoo.chain(12, twist="general", seed=1), zoo.chain(12, twist="general", seed=2)
     given = arguments(one, "inverse_dynamics")
     kernels = [compile_graph(made(m, "rnea", "inverse_dynamics"), name=f"id{i}") for i, m in enumerate((one, two))]
@@ -149,7 +152,7 @@ def test_small_mechanisms_stay_straight_line_code() -> None:
 
 
 def test_forward_and_inverse_dynamics_of_a_long_chain_undo_each_other() -> None:
-    """1000 bodies: accelerations of torques need those torques. Nothing here comes from the same equations."""
+    """Inverse dynamics of the accelerations of 1000 bodies returns the torques, by independent equations."""
     chain = zoo.chain(1000)
     q, v, tau = chain.random(0)
     a = chain.forward_dynamics(q, v, tau)
@@ -158,7 +161,7 @@ def test_forward_and_inverse_dynamics_of_a_long_chain_undo_each_other() -> None:
 
 
 def test_operations_grow_by_the_body() -> None:
-    """Twice as many bodies, twice as many operations, and not one more kind of part."""
+    """Twice as many bodies need twice as many operations and no additional kind of part."""
     small, large = (choose_graph(zoo.chain(n), Request("forward_dynamics"))[1] for n in (400, 800))
     assert isinstance(small, Recursion)
     assert isinstance(large, Recursion)
@@ -171,7 +174,10 @@ def test_operations_grow_by_the_body() -> None:
 
 @pytest.mark.parametrize("name", ["general", "mixed", "bush", "random"])
 def test_the_span_is_that_of_all_written_out(name: str) -> None:
-    """Written out, a body may fold what differs from its class; of one that folds nothing more, both are equal."""
+    """Straight-line code may fold constants that its class does not share.
+
+    Without further folds both spans are equal.
+    """
     mechanism = MECHANISMS[name]()
     for method, quantity in METHODS[:2]:
         r = made(mechanism, method, quantity)
@@ -201,13 +207,13 @@ def _nan(n: int) -> Any:
 def test_a_body_that_moves_nothing_is_found_among_many() -> None:
     b = Builder("rope")
     for i in range(200):
-        spins = i == 120  # a rod of no thickness, spinning about itself
+        spins = i == 120  # a rod without thickness, spinning about its axis
         b.body(f"b{i}", mass=1.0, com=(0.0, 0.0, -0.1), inertia=(0.01, 0.01, 0.0 if spins else 0.01))
         axis = (0.0, 0.0, 1.0) if spins else (0.0, 1.0, 0.0)
         b.joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", axis=axis, point=(0.0, 0.0, -0.2))
     whole = b.build()
     q, v, tau = whole.random(0)
-    whole.forward_dynamics(q, v, tau)  # what hangs on it turns, too
+    whole.forward_dynamics(q, v, tau)  # the bodies that it carries rotate, too
     b = Builder("rope and rod")
     for i in range(200):
         b.body(f"b{i}", mass=1.0, com=(0.0, 0.0, -0.1), inertia=(0.01, 0.01, 0.0 if i == 199 else 0.01))
@@ -227,13 +233,16 @@ def test_what_cannot_be_written_out_says_so() -> None:
 
 
 def test_nothing_is_written_out_for_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first call of 10,000 bodies would take ten times as long; one state, a batch, and steps of a run."""
+    """A first call of 10,000 bodies would take ten times as long.
+
+    Checked for one state, a batch, and steps of a run.
+    """
 
     def written(self: Recursion) -> Any:
         raise AssertionError("written out")
 
     monkeypatch.setattr(Recursion, "written", property(written))
-    rope = zoo.chain(203)  # which no other test has compiled
+    rope = zoo.chain(203)  # no other test compiles this one
     state = rope.random(0, (9,))
     of_many = rope.forward_dynamics(*state)
     close(rope.forward_dynamics(*(x[3] for x in state)), of_many[3], 1e-12)
@@ -241,7 +250,7 @@ def test_nothing_is_written_out_for_a_kernel(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_runs_go_through_the_same_loops() -> None:
-    """A rope of 70 bodies let go: a run by loops, and one by straight-line code of another method."""
+    """A released rope of 70 bodies: a run with loops, and one with straight-line code of another method."""
     rope = zoo.chain(70)
     start = {"q0": np.full(70, 0.01), "v0": np.zeros(70), "integrator": "rk4", "step": 1e-3}
     found = simulate(rope, seconds=0.005, **start)

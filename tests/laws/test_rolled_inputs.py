@@ -1,5 +1,6 @@
-"""What large mechanisms are told beside their states, in loops over alike bodies: wrenches on frames, and free numbers.
-Against straight-line code on the same trees, and where a law says what they must be.
+"""Wrenches on frames and free parameters of large mechanisms, in rolled loops over link classes.
+
+Compared with straight-line code on the same trees, and with physical laws.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ BY = {"forward_dynamics": "aba", "inverse_dynamics": "rnea"}
 
 
 def made(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph:
-    """As loops, however small the mechanism is."""
+    """Use rolled loops for a mechanism of any size."""
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
     return rolled_graph(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
@@ -48,7 +49,7 @@ def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tupl
 
 
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on every mechanism is a large one."""
+    """Treat every mechanism as a large one."""
     monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
     monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
@@ -57,7 +58,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 @few(8)
 @given(trees(max_bodies=7, passive=True), st.integers(0, 100), st.sampled_from(sorted(BY)))
 def test_wrenches_agree_with_straight_line_code(m: Mechanism, seed: int, quantity: str) -> None:
-    """On any frames, several of a body and those of the ground among them."""
+    """On any frames, several per body, and on frames of the ground."""
     rng = np.random.default_rng(seed)
     frames = tuple(rng.choice(list(m.frames), size=min(len(m.frames), 4), replace=False).tolist())
     r, at = made(m, quantity, frames), state(m, quantity, frames, (2,))
@@ -67,7 +68,7 @@ def test_wrenches_agree_with_straight_line_code(m: Mechanism, seed: int, quantit
 
 
 def test_wrenches_in_machine_code() -> None:
-    """On every body and on a few, alone and in lanes."""
+    """On every body and on a few, for one state and in lanes."""
     m = bc.zoo.chain(12, twist="general")
     for frames in (tuple(b.name for b in m.bodies), (m.bodies[4].name, m.bodies[9].name)):
         r = made(m, "forward_dynamics", frames)
@@ -78,7 +79,7 @@ def test_wrenches_in_machine_code() -> None:
 
 
 def test_weight_as_wrenches_is_gravity() -> None:
-    """200 bodies that are lifted by forces at their centres of mass need what they need without gravity."""
+    """Forces on 200 centres of mass that compensate gravity leave the forces without gravity."""
     m = bc.zoo.chain(200)
     q, v, a = m.random(0)
     poses = np.array(METHODS["frame_motion"].function("poses")(m.tree, q.tolist()), float)
@@ -93,13 +94,13 @@ def test_weight_as_wrenches_is_gravity() -> None:
 
 
 def numbered(seed: int, kinds: list[str], parents: list[int], share: float) -> Mechanism:
-    """A tree, some of whose numbers are free."""
+    """A tree with some free parameters."""
     m = random_tree(seed, kinds, parents, passive=True, armature=True)
     rng = np.random.default_rng(seed)
     names = [f"{b.name}.{what}" for b in m.bodies for what in ("mass", "com", "inertia.xx")]
     names += [f"{j.name}.{what}" for j in m.joints for what in ("point.x", "damping")]
     turning = [j for j in m.joints if j.kind != "spherical"]
-    names += [f"{j.name}.axis.y" for j in turning if abs(j.axis[0]) + abs(j.axis[2]) > 0.1]  # alone it turns nothing
+    names += [f"{j.name}.axis.y" for j in turning if abs(j.axis[0]) + abs(j.axis[2]) > 0.1]  # alone it rotates nothing
     names += [f"{f}.point.z" for f in m.frames if f.startswith("f")]
     return m.free(*[name for name in names if rng.random() < share] or names[:1])
 
@@ -131,7 +132,7 @@ def comb(mass: Any, bodies: int = 5) -> Mechanism:
 
 
 def test_one_free_number_that_all_bodies_have_is_there_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And kernels take it as those of small mechanisms do: nominal, by name, or as p."""
+    """Kernels take it like those of small mechanisms: by nominal value, by name, or as p."""
     free = bc.parameter("m", 1.3)
     sizes = [made(comb(free, n), "forward_dynamics").calls[0].inputs["numbers"] for n in (5, 40)]
     assert sizes[0] == sizes[1]
@@ -147,7 +148,7 @@ def test_one_free_number_that_all_bodies_have_is_there_once(monkeypatch: pytest.
 
 
 def test_derivatives_and_matrices_with_wrenches_and_free_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Column by column, as those that are written out."""
+    """Column by column, the result equals straight-line derivatives."""
     small, many = comb(bc.parameter("m", 1.3), 3), comb(bc.parameter("m", 1.3), 3)
     q, v, a = small.random(1, (2,))
     told: dict[str, Any] = {"wrenches": {"l1": np.arange(6.0), "l2": np.ones((2, 6))}, "parameters": {"m": 1.7}}
@@ -165,7 +166,7 @@ def test_derivatives_and_matrices_with_wrenches_and_free_numbers(monkeypatch: py
 
 
 def test_sensitivities_of_a_large_mechanism_are_those_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To a free number and to where it begins: the same run, with its rate written out and in loops."""
+    """Sensitivities to a free parameter and to the start: the same run with a straight-line rate and with loops."""
     runs = []
     for _ in range(2):
         m = comb(bc.parameter("m", 1.3), 3)

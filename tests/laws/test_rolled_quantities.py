@@ -1,5 +1,6 @@
-"""Quantities of large mechanisms beside their dynamics, in loops over alike bodies: against straight-line code on the
-same trees, and where a law says what they must be.
+"""Quantities of large mechanisms other than their dynamics, in rolled loops over link classes.
+
+Compared with straight-line code on the same trees, and with physical laws.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ KINDS = [  # a quantity of each kind of result
 def both(
     m: Mechanism, quantity: str, method: str, frame: str = "", reference: str = "aligned", frames: tuple[str, ...] = ()
 ) -> tuple[Graph, Graph]:
-    """As loops, however small the mechanism is, and written out."""
+    """The quantity in rolled loops, for any size of mechanism, and in straight-line code."""
     row = QUANTITIES[quantity]
     frame = frame if row.option == "frame" else ""
     frames = frames if row.option == "frames" else ()
@@ -79,7 +80,7 @@ def test_loops_agree_with_straight_line_code(
 
 @pytest.mark.parametrize("name", ["chain", "random"])
 def test_all_of_them_agree_on_few_and_on_many_classes(name: str) -> None:
-    """A chain of two classes, and a tree of as many as it has bodies."""
+    """A chain of two classes, and a tree with one class per body."""
     m = bc.zoo.chain(9) if name == "chain" else bc.zoo.random_tree(5, 14, passive=True)
     for quantity, method in SAID:
         for reference in REFERENCES if QUANTITIES[quantity].referred else REFERENCES[:1]:
@@ -90,7 +91,7 @@ def test_all_of_them_agree_on_few_and_on_many_classes(name: str) -> None:
 
 @pytest.mark.parametrize(("quantity", "method"), KINDS)
 def test_machine_code_of_each_kind_agrees(quantity: str, method: str) -> None:
-    """Alone, and in lanes with a rest."""
+    """For one state, and in lanes with a rest."""
     m = bc.zoo.tree(15, joints=["revolute", "universal"])
     loops, straight = both(m, quantity, method, m.bodies[-1].name, "local", (m.bodies[3].name,))
     kernel = compile_graph(loops)
@@ -117,7 +118,7 @@ def test_derivatives_both_ways_agree_with_those_of_written_out_code(quantity: st
         close(g, expected[key], 1e-9)
 
 
-# -- large ones
+# -- large mechanisms
 
 
 def test_what_is_large_is_a_recursion_and_what_is_small_is_not() -> None:
@@ -137,7 +138,7 @@ def test_what_is_large_is_a_recursion_and_what_is_small_is_not() -> None:
 
 
 def test_laws_between_quantities_of_three_hundred_bodies() -> None:
-    """Energy, momentum and reactions by each other; nothing here comes from the same equations."""
+    """Energy, momentum and reactions agree with each other by independent equations."""
     m = bc.zoo.chain(300)
     q, v, tau = m.random(0)
     a = m.forward_dynamics(q, v, tau)
@@ -162,7 +163,7 @@ def test_laws_between_quantities_of_three_hundred_bodies() -> None:
 
 
 def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joints whose velocities are no rates of coordinates among them; a state and a batch, by position and by name."""
+    """Some joint velocities are not rates of coordinates; a state and a batch, by position and by name."""
     for make in (lambda: bc.zoo.chain(5, joints=["revolute", "planar", "spherical"]), lambda: bc.zoo.tree(13)):
         small, large = make(), make()
         q, v, _ = small.random(1, (2,))
@@ -180,7 +181,10 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_told() -> None:
-    """Poses of a ring; and reactions of bodies that springs pull at."""
+    """Quantities that loops and springs do not affect are shared; for the others an error is raised.
+
+    Examples are poses of a ring, and reactions of bodies that springs pull.
+    """
     ring = bc.zoo.ring(100)
     q = ring.random(0)[0]
     assert isinstance(bc.kernel(ring, "poses").graph, Recursion)
@@ -209,7 +213,7 @@ def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_tol
 
 
 def weighing(seed: int) -> Mechanism:
-    """Gravity is free, and one mass of all; on the ground stand two classes."""
+    """Gravity is free, and so is one mass that all bodies share; two classes are on the ground."""
     b = bc.Builder("weighs", gravity=(0.3, bc.parameter("gy", 0.5), bc.parameter("gz", -9.8)))
     for i in range(8):
         axis = (0, 1, 0) if i % 4 else (0.3, 0.1 * (seed + i), 0.7)
@@ -220,7 +224,7 @@ def weighing(seed: int) -> Mechanism:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gravity_may_be_free(seed: int) -> None:
-    """In all that there is: forward dynamics, reactions and energies feel it, others do not."""
+    """Forward dynamics, reactions and energies depend on it, the other quantities do not."""
     m = weighing(seed)
     for quantity, method in SAID:
         loops, straight = both(m, quantity, method, "l6", "local", ("l1",))

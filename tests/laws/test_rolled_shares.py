@@ -1,5 +1,6 @@
-"""Joints that follow others, and bodies that bend, in loops over alike bodies: coordinates that several links have are
-open between them. Against straight-line code by other methods, and where a law says what they must be.
+"""Mimic joints and flexible bodies in rolled loops over link classes, with coordinates that several links share.
+
+Compared with straight-line code of other methods, and with physical laws.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ JOINTS = ("revolute", "prismatic", "helical", "spherical", "universal")
 
 
 def loops(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()) -> Graph:
-    """However small the mechanism is; of its last body, where it is about one."""
+    """Use rolled loops for any size; a quantity of a body is that of the last body."""
     row = QUANTITIES[quantity]
     names = [*row.inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
@@ -40,7 +41,7 @@ def loops(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()
 
 
 def straight(m: Mechanism, quantity: str, method: str, frames: tuple[str, ...] = ()) -> Graph:
-    """Where joints follow others, aba is written for loops only: crba is another way."""
+    """With mimic joints, aba exists only as loops, so crba is the other method."""
     by = METHODS[method if METHODS[method].applies(m.tree, quantity) else "crba"]
     row = QUANTITIES[quantity]
     frame = m.bodies[-1].name if row.option == "frame" else ""
@@ -80,7 +81,7 @@ def test_joints_that_follow_others_agree_with_straight_line_code(m: Mechanism, s
 
 
 def test_joints_that_follow_others_in_classes_that_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of few bodies have every constant in a table, of which joints that follow others have more."""
+    """Link classes of few bodies have every constant in a table, and mimic joints have more constants."""
     m = random_tree(4, ["revolute", "prismatic"] * 15, coupled=True, passive=True)
     found = collect_shared_coordinates(m.tree)
     assert found is not None
@@ -92,12 +93,12 @@ def test_joints_that_follow_others_in_classes_that_are_joined(monkeypatch: pytes
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_trees_of_bodies_that_bend_agree_with_straight_line_code(seed: int) -> None:
-    """Rigid ones and beams with two nodes each, others on them."""
+    """Rigid bodies and beams with two nodes each, with other bodies on them."""
     agree(flexible_tree(seed), SAID[seed::4], 1e-10)
 
 
 def snake(bodies: int, every: int = 2) -> Mechanism:
-    """The first joint of so many has a coordinate, and the others follow it."""
+    """The first joint of each group has a coordinate, and the others follow it."""
     b = bc.Builder("snake")
     for i in range(bodies):
         b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0.1, 0.05), inertia=(0.01, 0.02, 0.03))
@@ -140,7 +141,7 @@ def test_machine_code_and_derivatives_agree(make: Any) -> None:
 
 
 def test_a_snake_of_hundreds_is_shared_by_all_ways() -> None:
-    """Forces from accelerations from forces, its energy by its mass matrix, and the derivatives column by column."""
+    """Forces and accelerations are inverse, energy equals that of the mass matrix, and derivatives agree by column."""
     m = snake(300)
     q, v, tau = m.random(0)
     kernel = bc.kernel(m, "forward_dynamics")
@@ -154,7 +155,7 @@ def test_a_snake_of_hundreds_is_shared_by_all_ways() -> None:
 
 
 def test_one_coordinate_for_all_has_one_slot() -> None:
-    """However far they are from each other: a chain that curls up by one coordinate is a pendulum of one freedom."""
+    """A chain that curls by a single coordinate is a pendulum of one freedom, however far its joints are apart."""
     m = snake(200, 200)
     assert m.nv == 1
     found = collect_shared_coordinates(m.tree)
@@ -180,7 +181,7 @@ def chain(follows: dict[int, int], parents: dict[int, str], bodies: int) -> Mech
 
 
 def test_coordinates_that_move_nothing_are_found_among_many() -> None:
-    """Points on a line, the last two of which turn about it by one coordinate."""
+    """Points on a line, the last two of which rotate about it by one coordinate."""
     b = bc.Builder("line")
     for i in range(MATRIX_CHECK_MAX_NV + 40):
         last = i >= MATRIX_CHECK_MAX_NV + 38
@@ -221,7 +222,7 @@ def test_what_is_open_down_to_the_ground_or_too_wide_stays_straight_line_code() 
     ],
 )
 def test_with_springs_and_free_numbers(quantity: str, method: str) -> None:
-    """Gravity, masses, and how much faster a joint follows another."""
+    """Free parameters are gravity, masses, and the ratio of a mimic joint."""
     b = bc.Builder("sprung", gravity=(0, 0.1, bc.parameter("g", -9.0)))
     for i in range(8):
         follows: dict[str, Any] = {"mimic": (f"j{i - 1}", bc.parameter("ratio", 1.5))} if i % 2 else {}

@@ -1,4 +1,4 @@
-"""What rolls, glides or is driven: against closed forms, in every form of the loop equations."""
+"""Rolling, cams, gliding and prescribed motions: against closed forms, in every form of the loop equations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ball(on: str = "ground", gravity: Any = (0, 0, -g)) -> bc.Mechanism:
 
 
 def test_a_thrown_ball_keeps_five_sevenths() -> None:
-    """A blow through the rolling constraint takes 2/7 of the speed, exactly: what sliding friction does in the end."""
+    """The impulse of the rolling constraint removes exactly 2/7 of the speed, as sliding friction does in the end."""
     m = ball()
     event = bc.Event(
         "touch", lambda t, q, v, x, u: t - 0.01, "switch", 1, lambda t, q, v, x, u: {"v": {m.columns[1][0]: 2.0}}
@@ -39,7 +39,7 @@ def test_a_thrown_ball_keeps_five_sevenths() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_ball_on_a_slope(form: str) -> None:
-    """5/7 g sin(angle), whatever the radius."""
+    """5/7 g sin(angle), for any radius."""
     m = ball(gravity=(g * math.sin(0.3), 0, -g * math.cos(0.3)))
     run = bc.simulate(m, 1.0, m.neutral(), np.zeros(6), step=1e-3, form=form)
     np.testing.assert_allclose(run["ball.x"], 5 / 14 * g * math.sin(0.3) * run.t**2, atol=1e-11)
@@ -48,7 +48,7 @@ def test_a_ball_on_a_slope(form: str) -> None:
 
 
 def test_a_ball_on_a_turning_plate() -> None:
-    """It runs in circles, at 2/7 of the plate's speed, whatever it does: the plate is driven, and carries the plane."""
+    """It moves in circles at 2/7 of the plate's speed; the plate has a prescribed motion and carries the plane."""
     b = bc.Builder("plate")
     b.body("plate", mass=5.0, inertia=(1.0, 1.0, 1.0))
     b.joint("turn", "revolute", "ground", "plate")
@@ -60,7 +60,7 @@ def test_a_ball_on_a_turning_plate() -> None:
     q0, v0 = m.assemble(m.neutral(), {"turn": speed}, fixed=["turn"])
     v0 = np.array(v0)
     v0[1:] = 0.0
-    v0[2], v0[4] = 0.3, 0.0  # some velocity along y; the ball turns so that it does not slip
+    v0[2], v0[4] = 0.3, 0.0  # some velocity along y; the ball rotates so that it does not slip
     v0[4] = (speed * 0.5 - 0.3) / r
     q0, v0 = m.assemble(q0, v0)
     s = bc.system(m, motions={"turn": lambda t: speed * t})
@@ -74,7 +74,7 @@ def test_a_ball_on_a_turning_plate() -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("tilt", "precession"), [(1.2, 2.0), (0.5, 9.0), (1.5, -0.5)])
 def test_a_coin_rolls_in_a_circle(form: str, tilt: float, precession: float) -> None:
-    """(C + m r^2) w3 O sin + m g r cos = A O^2 sin cos: the axle at the angle `tilt` from upright, for ever."""
+    """(C + m r^2) w3 O sin + m g r cos = A O^2 sin cos: the axle stays at the angle `tilt` from upright."""
     m_, A, C = 1.0, r * r / 4, r * r / 2
     O, s, c = precession, math.sin(tilt), math.cos(tilt)
     w3 = (A * O * O * s * c - m_ * g * r * c) / ((C + m_ * r * r) * O * s)
@@ -97,7 +97,7 @@ def test_a_coin_rolls_in_a_circle(form: str, tilt: float, precession: float) -> 
 
 @pytest.mark.parametrize("form", [*FORMS, "lagrange"])
 def test_a_sleigh_turns_in_a_circle(form: str) -> None:
-    """With its centre of mass over the blade: speed and turning stay."""
+    """With the centre of mass above the blade, speed and rotation rate are constant."""
     b = bc.Builder("sleigh", gravity=(0, 0, 0))
     b.body("sleigh", mass=2.0, inertia=(0.2, 0.2, 0.3))
     b.joint("flat", "planar", "ground", "sleigh")
@@ -120,7 +120,7 @@ def pair(*kinds: str) -> bc.Builder:
 
 
 def test_a_cam_lifts_as_it_says() -> None:
-    """Cycloidal lift: place, velocity and acceleration of the follower, and power in = power out."""
+    """Cycloidal lift: position, velocity and acceleration of the follower, and power in = power out."""
     b = pair("revolute", "prismatic")
 
     def lift(a: Any) -> Any:
@@ -153,7 +153,7 @@ def test_a_differential_and_a_planet() -> None:
 
 
 def test_a_point_on_a_sphere_is_a_pendulum() -> None:
-    """A mass that may go anywhere, held on a sphere, moves as one on a spherical joint's rod does."""
+    """A free mass constrained to a sphere moves like a rod on a spherical joint."""
     b = bc.Builder("bead")
     b.body("x")
     b.body("y")
@@ -174,7 +174,7 @@ def test_a_point_on_a_sphere_is_a_pendulum() -> None:
 
 
 def test_a_bead_on_a_wire() -> None:
-    """A parabola in a turning frame: y = x^2, and energy is kept."""
+    """A parabola y = x^2 in a rotating frame, with conservation of energy."""
     b = bc.Builder("wire")
     b.body("x")
     b.body("bead", mass=0.5)
@@ -189,7 +189,7 @@ def test_a_bead_on_a_wire() -> None:
 
 
 def test_couplings_of_shafts() -> None:
-    """Cardan's joint, an Oldham coupling, a Geneva wheel: angles by closed form."""
+    """Cardan joint, Oldham coupling, Geneva wheel: angles in closed form."""
     beta = 0.6
     b = bc.Builder("cardan")
     for k, axis in enumerate(((1, 0, 0), (math.cos(beta), math.sin(beta), 0))):
@@ -239,7 +239,7 @@ def test_couplings_of_shafts() -> None:
 
 @pytest.mark.parametrize("form", [*FORMS, "lagrange"])
 def test_a_prescribed_crank(form: str) -> None:
-    """It goes as it is told, and the drive's force is that of inverse dynamics and does all the work."""
+    """The crank follows its motion; the drive's force equals that of inverse dynamics and does all the work."""
     m = bc.zoo.four_bar()
     crank = m.columns[1][0]
 
@@ -257,7 +257,7 @@ def test_a_prescribed_crank(form: str) -> None:
 
 
 def test_a_prescribed_place() -> None:
-    """The tip of an arm goes along a line; the arm's other joint follows as it must."""
+    """The tip of an arm moves along a line; the arm's other joint follows from the geometry."""
     arm = bc.zoo.planar3r()
     tip = arm.bodies[-1].name
     at, v = np.array([0.3, -0.5, 0.8]), np.zeros(3)
@@ -326,7 +326,7 @@ def test_laws_that_go_wrong_are_named(law: Any, words: str) -> None:
 
 
 class Remembering:
-    """The first t that it saw."""
+    """A law that stores the first t of its calls."""
 
     seen: Any = None
 
@@ -354,7 +354,7 @@ def test_motions_that_go_wrong_are_named(motion: Any, words: str) -> None:
 
 
 def test_they_are_data() -> None:
-    """Laws too: stored, compared and hashed as any part, and read back to the same numbers."""
+    """Parts with functions are also stored, compared and hashed like any part, and read back to the same numbers."""
     b = pair("revolute", "prismatic", "revolute")
     b.cam("cam", ("j0", "j1"), lambda a: bc.where(bc.sin(a) > 0.0, 0.01 * bc.sin(a) ** 2, 0.0))
     b.combination("sum", ("j0", "j2"), (1.0, -3.0))

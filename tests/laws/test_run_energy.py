@@ -1,5 +1,6 @@
-"""Whole runs: the energy of a conservative mechanism is kept to the order of the integrator, and every method of
-forward dynamics gives the same run.
+"""Whole runs conserve the energy of a conservative mechanism to the integrator's order.
+
+Every method of forward dynamics gives the same run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bellcrank.dynamics import applicable_methods
 from bellcrank.integrate import INTEGRATORS
 
 SECONDS = 1.0
-STEPS = {"euler": 0.001, "midpoint": 0.005}  # others: where truncation is far above rounding, and the order shows
+STEPS = {"euler": 0.001, "midpoint": 0.005}  # others: where truncation is far above rounding, so that the order shows
 STEP = 0.01
 
 
@@ -37,11 +38,11 @@ SPIN = [0.3, -0.2, 0.5, 1.0, 2.0, -1.5, 2.0, -1.0, 1.5, 1.0]
 @pytest.mark.parametrize("name", INTEGRATORS)
 @pytest.mark.parametrize("what", ["puma600", "satellite"])
 def test_energy_is_kept_to_the_order_of_the_integrator(what: str, name: str) -> None:
-    """Half the step, and the error is 2^order times smaller."""
+    """Half the step makes the error 2^order times smaller."""
     m, v0 = (bc.zoo.puma600(), None) if what == "puma600" else (satellite(), SPIN)
     sim, h = bc.Simulator(m, name), STEPS.get(name, STEP)
     coarse, fine = (sim.run(SECONDS, v0=v0, step=h / k, every=h).residuals()["energy"] for k in (1, 2))
-    assert fine > 1e-14  # else it would be rounding that is measured
+    assert fine > 1e-14  # otherwise the result would be rounding error
     assert np.log2(coarse / fine) == pytest.approx(INTEGRATORS[name].order, abs=0.4)
 
 
@@ -56,7 +57,7 @@ MECHANISMS = {
 
 def of(what: str) -> bc.Mechanism:
     if what == "slider_fourbar":
-        return bc.zoo.slider_fourbar(closed=False)  # with its loop closed only some methods apply
+        return bc.zoo.slider_fourbar(closed=False)  # with a closed loop only some methods apply
     return satellite() if what == "satellite" else bc.zoo.load(what)
 
 
@@ -65,7 +66,7 @@ PAIRS = [(what, m.name) for what in MECHANISMS for m in applicable_methods("forw
 
 @cache
 def run_by(what: str, method: str) -> tuple[bc.Record, float]:
-    """The run by this method, and how much half the step changes it."""
+    """Return the run by this method, and its change for half the step."""
     q0, v0 = MECHANISMS[what]
     sim = bc.Simulator(of(what), method=method)
     run, finer = (sim.run(SECONDS, q0, v0, step=h, every=STEP) for h in (STEP, STEP / 2))
@@ -75,8 +76,10 @@ def run_by(what: str, method: str) -> tuple[bc.Record, float]:
 
 @pytest.mark.parametrize(("what", "method"), PAIRS)
 def test_all_methods_give_the_same_run(what: str, method: str) -> None:
-    """To a thousandth of the integrator's error. With quaternions to its error, which is 16/15 of what half the step
-    changes: inside a step they are not of unit length, and methods differ in what they make of that.
+    """Methods agree to a thousandth of the integrator's error, with quaternions to that error.
+
+    The integrator's error is 16/15 of the change for half the step. Inside a step quaternions do not have unit length,
+    and methods differ in the use of their length.
     """
     (expected, accuracy), (found, own) = run_by(what, "aba"), run_by(what, method)
     allowed = 1e-3 * accuracy if of(what).nq == of(what).nv else 16 / 15 * (accuracy + own)
@@ -84,7 +87,7 @@ def test_all_methods_give_the_same_run(what: str, method: str) -> None:
 
 
 def test_methods_come_together_as_the_step_shrinks() -> None:
-    """Those that differ inside a step: at order 4, too."""
+    """Methods that differ inside a step also converge at order 4."""
     apart = []
     for h in (STEP, STEP / 2):
         one, other = (bc.simulate(satellite(), SECONDS, v0=SPIN, step=h, method=k, every=STEP) for k in ("aba", "crba"))

@@ -1,6 +1,6 @@
-"""What a record says of forces: drives, springs and friction, and what acts from outside, each in its own columns.
+"""Forces in a record: drives, springs, friction and external forces, each in its own columns.
 
-Judged by Newton's law of every free body, from the recorded accelerations, and by the balance of power.
+Checked by Newton's law of every free body, from the recorded accelerations, and by the balance of power.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FREE = ("revolute", "prismatic", "spherical", "universal", "helical", "floating"
 
 
 def wind(t: Any, pose: Any, velocity: Any) -> Any:
-    """Of time, place and speed, with a moment."""
+    """A force that depends on time, position and speed, with a moment."""
     return [3.0 * sin(9.0 * t) - velocity[0], 2.0 * pose[2, 3], 1.5], [0.4, -velocity[4], 0.3 * pose[0, 3]]
 
 
@@ -84,7 +84,7 @@ def change(m: Mechanism, run: bc.Record, of: Callable[[Any, Any], Any]) -> Any:
 
 
 def newton(m: Mechanism, run: bc.Record, i: int) -> Any:
-    """[force, moment about the origin of its frame] that body i needs, less its weight."""
+    """[force, moment about the origin of its frame] required by body i, without its weight."""
     b = m.bodies[i]
     R, _ = placed(m, run, b.name)
     omega = m.velocity(run.q, run.v, frame=b.name)[..., 3:]
@@ -99,12 +99,12 @@ def newton(m: Mechanism, run: bc.Record, i: int) -> Any:
 
 
 def moved(w: Any, arm: Any) -> Any:
-    """A wrench about another point, of which its own is at `arm`."""
+    """A wrench about another point; its own point is at `arm` from there."""
     return np.concatenate([w[..., :3], w[..., 3:] + np.cross(arm, w[..., :3])], axis=-1)
 
 
 def sprung(m: Mechanism, run: bc.Record) -> list[tuple[str, Any]]:
-    """The pull of each spring on its two ends, written anew."""
+    """The forces of each spring on its two ends, computed independently."""
     found = []
     for s in m.springs:
         (_, a), (_, b) = placed(m, run, s.a), placed(m, run, s.b)
@@ -155,7 +155,7 @@ def test_forces_of_a_record_give_its_accelerations(what: str) -> None:
 
 @pytest.mark.parametrize("what", RUNS)
 def test_power_is_what_changes_the_energy(what: str) -> None:
-    """At each row, by the derivative of the energy; and over the run, by the record's own balance."""
+    """At each row, power equals the derivative of the energy; over the run, the record's own balance holds."""
     run = run_of(what)
     m = run.mechanism
     assert m is not None
@@ -165,7 +165,7 @@ def test_power_is_what_changes_the_energy(what: str) -> None:
     close(parts["drive_power"], (run.tau * run.v).sum(-1), 1e-12)
     assert (parts["passive_power"] <= 0.0).all()
     assert run.residuals()["energy"] < 1e-5
-    for name in parts:  # none of them is a part that would not be missed
+    for name in parts:  # each part is large enough to be missed
         assert np.abs(parts[name]).max() > 1e-3
 
 
@@ -186,7 +186,7 @@ def test_a_record_that_forgot_its_drives_has_no_balance(tmp_path: Any) -> None:
 
 
 def test_summaries_know_the_parts() -> None:
-    """Work by an integral of the run against the same from its rows; and a wrench at its largest."""
+    """Work by an integral of the run equals that from its rows; and a wrench at its largest."""
     s = tree(1)
     q, v, _ = s.mechanism.random(1)
     asked = ["integral(drive_power)", "integral(passive_power)", "integral(external_power)", "max(f2.fx)"]

@@ -1,4 +1,4 @@
-"""Sampled controllers are what a loop in Python makes of them: samples at their times, held, delayed, rounded."""
+"""Sampled controllers equal a loop in Python: samples at their times, held, delayed and rounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ H = 1e-3
 
 
 def by_hand(controllers: list[dict[str, Any]], steps: int, integrator: str = "rk4") -> np.ndarray:
-    """Rows of the cart-pole, pushed by x["force"]: every controller in Python, the plant a step at a time."""
+    """Rows of the cart-pole, pushed by x["force"]: every controller in Python, the plant stepped by one step."""
     m = cart_pole()
     s = bc.system(m, control=lambda t, q, v, x, u: {"slide": u["force"]}, inputs=["force"])
     plant = bc.stepper(s, step=H, integrator=integrator)
@@ -41,7 +41,7 @@ def by_hand(controllers: list[dict[str, Any]], steps: int, integrator: str = "rk
 
 
 def pushed(controllers: list[dict[str, Any]], steps: int, **how: Any) -> np.ndarray:
-    """The same as one system."""
+    """Return these controllers and the plant as one system."""
     s = bc.system(
         cart_pole(), control=lambda t, q, v, x, u: {"slide": x["force"]}, sampled=[bc.Sampled(**c) for c in controllers]
     )
@@ -113,7 +113,7 @@ def test_a_batch_and_a_stepper_are_the_run() -> None:
         env.step(u[:, k : k + 1])
         np.testing.assert_array_equal(env.state[:, :2], batch.q[:, k + 1])
         np.testing.assert_array_equal(env.state[:, 4], batch["wanted"][:, k + 1])
-    assert batch["count"][0, -1] == 3.0  # at 0, 20 and 40 ms; the row at 60 is before the fourth
+    assert batch["count"][0, -1] == 3.0  # at 0, 20 and 40 ms; the row at 60 ms is before the fourth
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "abm4"])
@@ -134,7 +134,7 @@ def test_as_the_control_it_gives_the_commands() -> None:
     np.testing.assert_array_equal(run.q[1:], pushed([PLAIN], 60)[:, :2])
     assert "sampled every 0.005 s" in str(s)
     np.testing.assert_array_equal(run["slide.tau"], run["slide.held"])
-    assert len(np.unique(run["slide.held"])) == 1 + 12  # what it was before the first, and twelve samples
+    assert len(np.unique(run["slide.held"])) == 1 + 12  # the initial value and twelve samples
 
 
 def test_in_the_real_time_drive() -> None:

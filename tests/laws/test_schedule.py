@@ -1,4 +1,4 @@
-"""No schedule breaks a dependency, a channel or a processor's capacity; and the check that says so can fail."""
+"""No schedule violates a dependency, a channel or a processor's capacity, and the check can fail."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def machines() -> st.SearchStrategy[Machine]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_ways_are_the_shortest(name: str) -> None:
-    """Those of processors that see all others are known without a search, which took most of a minute for 4,000."""
+    """Routes between fully connected processors need no search, which took most of a minute for 4,000 processors."""
     of = machine(name).topology
     for a in range(of.processors):
         reached = {a: 0}
@@ -172,7 +172,7 @@ def test_the_critical_path_of_programs(kind: str) -> None:
 
 
 def followable(s: Schedule) -> None:
-    """From time 0 to the makespan without a gap, and each had to wait for the one before it."""
+    """From time 0 to the makespan there is no gap, and each task waited for the previous one."""
     if not s.makespan:
         return
     assert s.chain[0].start == 0.0
@@ -184,7 +184,7 @@ def followable(s: Schedule) -> None:
 
 
 def waits(s: Schedule, before: Link, link: Link) -> bool:
-    """It needs its values, or the same processor or channel."""
+    """It waits for its values, or for the processor or channel."""
     if s.machine.topology.lockstep:
         return True
     if link.hop > 0 and (before.message, before.hop) == (link.message, link.hop - 1):

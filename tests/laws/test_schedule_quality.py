@@ -1,4 +1,4 @@
-"""Good schedules, fine and coarse; and lanes in step, whose check can fail too."""
+"""Quality of fine and coarse schedules; and lanes in lockstep, with a check that can fail."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def test_a_timetable_joins_what_touches() -> None:
     assert [t.free(0.0, 1.0), t.free(0.0, 2.0), t.free(0.0, 3.0), t.free(4.5, 0.5)] == [0.0, 5.0, 8.0, 5.0]
 
 
-# -- lanes in step
+# -- lanes in lockstep
 
 
 def alike(x: Any, y: Any) -> dict[str, Any]:
-    """Eight sums of products, the same in every lane."""
+    """Eight sums of products, identical in every lane."""
     return {"out": [x[i] * y[i] + x[i] for i in range(8)]}
 
 
@@ -140,7 +140,7 @@ def good() -> Schedule:
 
 
 def test_two_operations_in_one_step_are_refused(good: Schedule) -> None:
-    """Even where processors of their own could do both."""
+    """They are refused even if separate processors could execute both."""
     mixed = schedule(dynamics("stanford"), machine("complete:4"), "node")
     mixed.check()
     with pytest.raises(ScheduleError, match=r"at the same time|begins before"):

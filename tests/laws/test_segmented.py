@@ -1,4 +1,4 @@
-"""Long branches cut into segments that go side by side: the same accelerations as by aba, in lanes and on cores."""
+"""Long branches cut into parallel segments: accelerations equal those of aba, in lanes and on cores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bellcrank.model.mechanism import Mechanism
 
 
 def bushy() -> Mechanism:
-    """A long chain with twigs on it, and a second one that hangs on the first."""
+    """A long chain with short branches, and a second long chain as a branch of the first."""
     b = Builder("bushy")
 
     def body(name: str, parent: str, kind: str, seed: int) -> None:
@@ -75,7 +75,7 @@ def test_is_the_same_however_it_is_cut(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["alternate", "bushy"])
 def test_kernels_in_lanes(name: str) -> None:
-    """One state, whose lanes are segments, and some; also where the last bundle is not full."""
+    """A single state, with segments in its lanes, and several; also with an incomplete last bundle."""
     m = MECHANISMS[name]()
     k = compile_graph(cut(m, None, 6), Where(), "")
     q, v, tau = m.random(2, (3,))
@@ -120,7 +120,7 @@ def test_two_cores_share_a_state() -> None:
 
 
 def test_a_bush_has_nothing_to_cut() -> None:
-    """Branches on branches and none of them long: then it is written out."""
+    """Many nested short branches are not cut; straight-line code is used."""
     m = zoo.tree(70, branching=8)
     assert segmented_graph("bush", m.tree, inputs(m)) is None
     found = graph(m, "forward_dynamics", "dca")
@@ -131,7 +131,7 @@ def test_a_bush_has_nothing_to_cut() -> None:
 
 
 def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
-    """And the longest path grows by a constant for each doubling, however large it is."""
+    """The longest path grows by a constant for each doubling of the size."""
     spans = [graph(zoo.chain(n), "forward_dynamics", "dca").span() for n in (66, 130, 258)]
     assert spans[1] - spans[0] == spans[2] - spans[1] < 100
     fine = graph(zoo.chain(256), "forward_dynamics", "dca")
@@ -141,14 +141,14 @@ def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
 
 
 def test_the_schedule_of_two_cores_can_be_followed() -> None:
-    found = bc.schedule(zoo.chain(3000), machine="threads:2")  # nobody has to know that it is by dca
+    found = bc.schedule(zoo.chain(3000), machine="threads:2")  # dca is chosen automatically
     found.check()
     assert found.used == 2
     assert 1.3 < found.speedup <= 2.0
     assert found.span <= found.bound <= found.makespan
     assert found.work == pytest.approx(sum(found.busy))
     shared = [task.name for task, p in zip(found.tasks, found.where, strict=True) if p == 1]
-    assert len(shared) == 5  # angles and four channels, of the segments alone
+    assert len(shared) == 5  # angles and four channels, only those of the segments
     assert all("x revolute" in name for name in shared)
     assert "x revolute as link" in found.html()
     assert "operations" in found.svg()

@@ -1,4 +1,4 @@
-"""Compiled runs against the integrator stepped in plain Python, against each other, and against what motion keeps."""
+"""Compiled runs equal the integrator stepped in plain Python, agree with each other, and conserve invariants."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EVERY = sorted(INTEGRATORS)
 
 
 def start(m: Mechanism, seed: int, batch: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """Moderate speeds, so that some hundredths of a second are some motion and no storm."""
+    """Moderate speeds, so that some hundredths of a second contain a smooth motion."""
     q, v, _ = m.random(seed, batch) if batch else m.random(seed)
     return q, 0.5 * v
 
 
 def plainly(m: Mechanism) -> Problem:
-    """The mechanism by its public kernel and the rates of its coordinates; nothing of sim but the slopes of f."""
+    """The reference uses the public kernel and the coordinate rates; from sim it uses only the Jacobian of f."""
     by = tree_dynamics(system(m), bc.Solver())
     slopes = by.state_jacobian, by.time_derivative
 
@@ -72,7 +72,7 @@ def test_every_integrator_step_by_step_on_a_tree_with_quaternions(name: str) -> 
 @few(3)
 @given(small, seeds, st.sampled_from(EVERY))
 def test_a_state_alone_is_its_lane_in_a_batch(m: Mechanism, seed: int, name: str) -> None:
-    """Bit for bit, in a batch that is no multiple of the lanes."""
+    """Bit for bit, in a batch whose size is no multiple of the lanes."""
     q, v = start(m, seed, (11,))
     sim = bc.Simulator(m, name)
     batch = sim.run(0.05, q, v, step=0.005)
@@ -120,7 +120,7 @@ def test_all_methods_give_the_same_run(m: Mechanism, seed: int) -> None:
     assert [run.provenance["method"] for run in runs] == able
 
 
-# -- what motion keeps
+# -- conserved quantities
 
 
 @few(5)
@@ -144,8 +144,8 @@ def test_friction_and_dampers_only_take_energy(m: Mechanism, seed: int) -> None:
 @few(4)
 @given(trees(base="floating", max_bodies=3, gravity=False, passive=st.booleans()), seeds)
 def test_momentum_is_kept_in_free_space(m: Mechanism, seed: int) -> None:
-    """Whatever springs, dampers and friction do between the bodies."""
-    loose = replace(m.joints[0], damping=0.0, friction=0.0, stiffness=0.0)  # nothing holds the first body
+    """Springs, dampers and friction between the bodies do not change it."""
+    loose = replace(m.joints[0], damping=0.0, friction=0.0, stiffness=0.0)  # nothing constrains the first body
     m = replace(m, joints=(loose, *m.joints[1:]))
     q, v = start(m, seed)
     run = bc.simulate(m, 0.3, q, v, integrator="dopri5", tolerance=1e-10, every=0.05)
@@ -156,7 +156,7 @@ def test_momentum_is_kept_in_free_space(m: Mechanism, seed: int) -> None:
 @few(4)
 @given(trees(max_bodies=3), seeds)
 def test_the_midpoint_rule_runs_backwards(m: Mechanism, seed: int) -> None:
-    """It is symmetric: with all speeds turned round it goes back the way it came, to rounding and Newton's rest."""
+    """The rule is symmetric: with reversed speeds the motion returns, up to rounding and Newton's residual."""
     q, v = start(m, seed)
     sim = bc.Simulator(m, "midpoint")
     there = sim.run(0.1, q, v, step=0.002)
@@ -166,7 +166,7 @@ def test_the_midpoint_rule_runs_backwards(m: Mechanism, seed: int) -> None:
 
 
 def test_the_midpoint_rule_keeps_energy_where_others_lose_it() -> None:
-    """A pendulum over 200 swings: its energy swings too, but goes nowhere. That of semi-implicit Euler as well."""
+    """A pendulum over 200 swings: the energy oscillates without a drift, also for semi-implicit Euler."""
     m = random_tree(0, ["revolute"])
     for name, h in (("midpoint", 0.02), ("euler", 0.005)):
         run = bc.simulate(m, 200.0, [0.4], integrator=name, step=h, every=h * 10)

@@ -1,4 +1,4 @@
-"""Runs that are fed and varied: inputs that jump, parameters, sensitivities, actuators and controllers with states."""
+"""Runs with inputs and variations: jumping inputs, parameters, sensitivities, actuators and controllers with states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pushed(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("watch", [False, True], ids=["", "watched"])
 def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -> None:
-    """Every line of the table by a run of its own, from where the last one ended."""
+    """Each line of the table equals a separate run from the end of the previous one."""
     s = bc.system(arm(), control=pushed, inputs=["push"])
     never = [bc.Event("never", lambda t, q, v, x, u: t + 1.0, "record")] if watch else []
     sim = bc.Simulator(s, name, events=never, solver=bc.Solver(resolve=0.0))
@@ -45,8 +45,8 @@ def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -
     run = sim.run(0.5, [0.2, -0.4], inputs={"push": TABLE}, input_step=0.1, **how)
     q, v = [0.2, -0.4], [0.0, 0.0]
     for k in range(5):
-        piece = sim.run(0.1, q, v, inputs={"push": TABLE[min(k, 3)]}, **how)  # the last line holds on
-        begins_anew = k < 4  # after the last line nothing jumps, so that abm4 goes on with what it remembers
+        piece = sim.run(0.1, q, v, inputs={"push": TABLE[min(k, 3)]}, **how)  # the last line remains valid
+        begins_anew = k < 4  # after the last line nothing jumps, so that abm4 keeps its memory
         close(run.q[2 * k : 2 * k + 3], piece.q, 1e-11 if begins_anew else 1e-8)
         q, v = piece.q[-1], piece.v[-1]
     np.testing.assert_array_equal(run["input.push"], [*np.repeat([*TABLE, 0.5], 2).tolist(), 0.5])
@@ -77,7 +77,7 @@ def test_adaptive_runs_do_not_step_over_a_jump(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "how"), [("rk4", {"step": 0.01}), ("abm4", {"step": 0.01}), ("dopri5", {})])
 def test_a_switch_just_before_a_jump_goes_on_with_the_old_inputs(name: str, how: dict[str, Any]) -> None:
-    """A switch that changes nothing, in the step that ends with the jump."""
+    """The switch has no effect and occurs in the step that ends with the jump."""
     s = bc.system(arm(), control=pushed, inputs=["push"])
     given: dict[str, Any] = {"inputs": {"push": TABLE}, "input_step": 0.1, "every": 0.02, **how}
     e = bc.Event("nothing", lambda t, q, v, x, u: t - 0.0973, "switch", then=lambda t, q, v, x, u: {})
@@ -136,7 +136,7 @@ def test_parameters_of_actuators_and_controls() -> None:
 
 
 def motor_arm() -> tuple[bc.System, dict[str, float]]:
-    """A spherical joint, a motor, a servo with an integral, a control with a state, and free numbers in all of them."""
+    """A spherical joint, a motor, a servo with an integral, a control with a state; all have free parameters."""
     m = random_tree(3, ["revolute", "spherical", "revolute"])
     k, kp, pull = bc.parameter("k", 0.3), bc.parameter("kp", 6.0), bc.parameter("pull", 0.8)
 
@@ -151,7 +151,7 @@ def motor_arm() -> tuple[bc.System, dict[str, float]]:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_sensitivities_are_differences_of_runs(name: str) -> None:
-    """Central differences of the same run. The step of euler is not the one its sensitivities take: see the docs."""
+    """Central differences of the same run. For euler, sensitivities use another step: see the docs."""
     s, nominal = motor_arm()
     m = s.mechanism
     q, v, _ = m.random(2)
@@ -192,7 +192,7 @@ def test_sensitivities_do_not_change_the_run() -> None:
 
 
 def test_a_controller_with_a_state_is_its_differential_equation() -> None:
-    """x' = -2 x + t, from 3: known in closed form, whatever the arm does."""
+    """x' = -2 x + t, from 3, has a closed form that does not depend on the arm."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [x["filter"], 0.0], [t - 2.0 * x["filter"]]

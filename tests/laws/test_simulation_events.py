@@ -1,4 +1,4 @@
-"""Runs that choose their steps, rows between the steps, and events, against closed forms and finer runs."""
+"""Adaptive runs, rows between steps, and events, against closed forms and finer runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from trees import close, few, random_tree, trees
 
 G = 9.81
 ADAPTIVE = sorted(name for name, i in INTEGRATORS.items() if i.adaptive)
-# A tolerance is for one step; over a run of some dozen steps it adds up to this many. Measured: 5, 100, 140, 2.
+# Errors add up: a tolerance applies to one step; a run of some dozen steps stays within this factor. Measured: 5, 100,
+# 140, 2.
 ADDS_UP = {"dopri5": 20, "rkf45": 300, "abm4": 400, "rodas4": 10}
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("rk4", {"step": 0.01}),
@@ -31,7 +32,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
     ("rodas4", {"tolerance": 1e-9}),
     ("midpoint", {"step": 0.01}),
 ]
-SOME = [WAYS[k] for k in (0, 2, 4, 6)]  # fixed and adaptive, with a memory and without
+SOME = [WAYS[k] for k in (0, 2, 4, 6)]  # fixed and adaptive, with and without memory
 every_way = pytest.mark.parametrize(("name", "how"), WAYS, ids=[f"{n}-{next(iter(h))}" for n, h in WAYS])
 
 
@@ -55,13 +56,13 @@ def times(run: bc.Record, name: str = "") -> list[float]:
     return [e["time"] for e in run.provenance["events"] if not name or e["event"] == name]
 
 
-# -- runs that choose their steps
+# -- adaptive runs
 
 
 @few(4)
 @given(trees(max_bodies=3), st.integers(0, 1000), st.sampled_from(ADAPTIVE), st.sampled_from([1e-5, 1e-7]))
 def test_a_tolerance_is_kept(m: Mechanism, seed: int, name: str, tolerance: float) -> None:
-    """In every row, most of which lie between steps."""
+    """The error is within the tolerance in every row; most rows lie between steps."""
     q, v, _ = m.random(seed)
     exact = bc.simulate(m, 0.3, q, 0.5 * v, integrator="dopri5", tolerance=1e-12, every=0.01)
     run = bc.simulate(m, 0.3, q, 0.5 * v, integrator=name, tolerance=tolerance, every=0.01)
@@ -85,7 +86,7 @@ def test_a_smaller_tolerance_is_a_better_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_rows_do_not_change_the_steps(name: str) -> None:
-    """Rows are read from the polynomial of a step: more of them cost no steps, and those in common are equal."""
+    """Rows are evaluated from the polynomial of a step: additional rows cost no steps, and common rows are equal."""
     m = random_tree(9, ["revolute"] * 3)
     q, v, _ = m.random(1)
     sim = bc.Simulator(m, name)
@@ -110,7 +111,7 @@ def test_a_row_for_every_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(INTEGRATORS))
 def test_rows_at_the_steps_are_the_steps(name: str) -> None:
-    """With an event to watch the rows come from the polynomials; they must be those of the run that watches nothing."""
+    """With an event the rows come from the polynomials and equal those of a run without events."""
     m = random_tree(9, ["revolute", "spherical"])
     q, v, _ = m.random(1)
     never = bc.Event("never", lambda t, q, v, x, u: t + 1.0, "record")
@@ -124,7 +125,7 @@ def test_rows_at_the_steps_are_the_steps(name: str) -> None:
 @pytest.mark.parametrize("how", [{"step": 0.01}, {"integrator": "dopri5"}], ids=["fixed", "adaptive"])
 @pytest.mark.parametrize("watch", [False, True], ids=["", "watched"])
 def test_the_last_row_is_the_end(how: dict[str, Any], watch: bool) -> None:
-    """Also where the rows do not divide the run."""
+    """This also holds if the row interval does not divide the duration."""
     events = [bc.Event("never", lambda t, q, v, x, u: t + 1.0, "record")] if watch else []
     for q0 in ([0.3], [[0.3], [0.1]]):
         run = bc.simulate(pendulum(), 1.0, q0, every=0.3, events=events, **how)
@@ -137,7 +138,7 @@ def test_the_last_row_is_the_end(how: dict[str, Any], watch: bool) -> None:
 
 
 def test_more_rows_than_there_was_room_for() -> None:
-    """Some thousand steps, each a row: the record grows."""
+    """For some thousand steps with a row each, the record grows."""
     run = bc.simulate(pendulum(), 40.0, [2.0], integrator="rkf45", tolerance=1e-9, every="step")
     assert len(run) == run.provenance["steps"] + 1 > 1024
     assert np.abs(run.energy() - run.energy()[0]).max() < 1e-4
@@ -147,7 +148,7 @@ def test_more_rows_than_there_was_room_for() -> None:
 
 
 def bounces(h: float, e: float, seconds: float) -> list[float]:
-    """When a ball dropped from h hits the floor, with the part e of its speed left after each."""
+    """Bounce times of a ball dropped from h that keeps the fraction e of its speed."""
     t, v, found = math.sqrt(2 * h / G), math.sqrt(2 * G * h), []
     while t < seconds:
         found.append(t)
@@ -170,7 +171,7 @@ def test_bouncing_ball(name: str, how: dict[str, Any]) -> None:
     assert len(exact) == len(times(run)) == 3
     assert np.abs(np.array(times(run)) - exact).max() < accuracy
     assert run["z0.q"].min() > -accuracy
-    # the height between two bounces, from the time of the first
+    # height between two bounces, from the time since the first
     t = run.t[(run.t > exact[1]) & (run.t < exact[2])]
     speed = 0.8**2 * math.sqrt(2 * G)
     height = speed * (t - exact[1]) - G / 2 * (t - exact[1]) ** 2
@@ -178,7 +179,7 @@ def test_bouncing_ball(name: str, how: dict[str, Any]) -> None:
 
 
 def test_a_bounce_shorter_than_a_step_is_seen() -> None:
-    """At e = 0.5 the flights get short beside steps of 0.1 s; the ball stays above the floor for all of them."""
+    """At e = 0.5 the flights become short relative to steps of 0.1 s; the ball stays above the floor in all of them."""
     run = bc.simulate(balls(), 1.3, [1.0], step=0.1, events=[bounce(0, 0.5)])
     exact = bounces(1.0, 0.5, 1.3)
     assert len(exact) == 5
@@ -188,7 +189,7 @@ def test_a_bounce_shorter_than_a_step_is_seen() -> None:
 
 @every_way
 def test_two_events_at_once(name: str, how: dict[str, Any]) -> None:
-    """Equal balls: each bounces, and they stay equal."""
+    """Two equal balls both bounce and stay equal."""
     run = bc.simulate(balls(2), 1.5, [1.0, 1.0], integrator=name, events=[bounce(0), bounce(1)], every=0.05, **how)
     assert len(times(run, "bounce0")) == len(times(run, "bounce1")) == 2
     assert times(run, "bounce0") == times(run, "bounce1")
@@ -206,7 +207,7 @@ def test_two_events_in_one_step(name: str, how: dict[str, Any]) -> None:
 
 
 def test_an_event_at_the_end_of_a_step() -> None:
-    """t = 0.3 is where a step ends: nothing of it is left, and the run goes on with whole steps."""
+    """t = 0.3 is the end of a step: no remainder is left, and the run continues with whole steps."""
     for name, how in SOME:
         kick = bc.Event("kick", lambda t, q, v, x, u: t - 0.3, "switch", 0, lambda t, q, v, x, u: {"v": [v[0] + 1.0]})
         run = bc.simulate(balls(), 0.6, [0.0], integrator=name, events=[kick], every=0.1, **how)
@@ -217,7 +218,7 @@ def test_an_event_at_the_end_of_a_step() -> None:
 
 
 def quarter(amplitude: float) -> float:
-    """A pendulum of 1 m from rest to its lowest point."""
+    """Time of a pendulum of 1 m from rest to its lowest point."""
     a, b = 1.0, math.cos(amplitude / 2)
     for _ in range(8):
         a, b = (a + b) / 2, math.sqrt(a * b)
@@ -261,7 +262,7 @@ def test_recording_changes_nothing() -> None:
 
 @every_way
 def test_a_run_stops_at_an_event(name: str, how: dict[str, Any]) -> None:
-    """Each lane at its own; the last row is the event."""
+    """Each lane stops at its own event, which is its last row."""
     floor = bc.Event("floor", lambda t, q, v, x, u: q[0])
     heights = np.array([[0.2], [1.0], [50.0]])
     run = bc.simulate(balls(), 1.0, heights, integrator=name, events=[floor], every=0.1, **how)
@@ -278,7 +279,7 @@ def test_a_run_stops_at_an_event(name: str, how: dict[str, Any]) -> None:
 
 
 def test_an_event_that_is_zero_at_the_start() -> None:
-    """Thrown from the floor: it has left the floor, and comes back."""
+    """A ball thrown from the floor leaves the floor and comes back."""
     for name, how in SOME:
         run = bc.simulate(
             balls(), 2.0, [0.0], [3.0], integrator=name, events=[bc.Event("floor", lambda t, q, v, x, u: q[0])], **how
@@ -293,7 +294,7 @@ def test_falling_from_zero_is_no_event() -> None:
 
 
 def test_a_switch_can_set_any_part_of_the_state() -> None:
-    """A ball that is put back to the top, by an array, and one with a counter among the states."""
+    """A ball is reset to the top by an array, another has a counter among its states."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [0.0], [0.0]
@@ -311,7 +312,7 @@ def test_a_switch_can_set_any_part_of_the_state() -> None:
 
 
 def test_an_event_that_jumps() -> None:
-    """A function with two values only: no false position, but still found to a thousandth of a step."""
+    """A function with only two values defeats interpolation, but its jump is located to a thousandth of a step."""
     from bellcrank.scalar import where
 
     e = bc.Event("jump", lambda t, q, v, x, u: where(q[0] < 0.3, -1.0, 1.0), "stop")
@@ -330,6 +331,6 @@ def test_events_in_a_batch_are_those_of_each_run_alone() -> None:
 
 
 def test_elliptic_functions_agree() -> None:
-    """The closed form used above, against the one of the integrators' tests."""
+    """The closed form used above equals that of the integrators' tests."""
     m = math.sin(0.6) ** 2
     assert elliptic(quarter(1.2) * math.sqrt(G), m)[1] == pytest.approx(0.0, abs=1e-14)

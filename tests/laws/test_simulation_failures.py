@@ -1,4 +1,4 @@
-"""Runs that fail: the others go on, what was recorded stays, the message names time and joint. And Ctrl-C."""
+"""Failing runs: other runs continue, recorded rows stay, the message names time and joint; Ctrl-C stops a run."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_one_lane_explodes_and_the_others_go_on(name: str, how: dict[str, Any]) 
 
 
 def test_a_nan_stops_one_run() -> None:
-    """The root of something negative, from t = 0.25 on, where an input says so."""
+    """The root of a negative number, from t = 0.25 on, as an input requires."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [sqrt(where(u["bad"] > 0.0, 0.25 - t, 1.0)), 0.0]
@@ -75,7 +75,7 @@ def test_a_nan_stops_one_run() -> None:
 
 
 def test_the_failure_is_explained_with_the_inputs_of_its_time() -> None:
-    """The first line is harmless; the second one drives the left slide away."""
+    """The first line is harmless; the second drives the left slide away."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [u["gain"] * v["left"], 0.0]
@@ -88,7 +88,7 @@ def test_the_failure_is_explained_with_the_inputs_of_its_time() -> None:
 
 
 def test_a_step_that_shrinks_to_nothing() -> None:
-    """A force that jumps with the state and back, so that no step fits."""
+    """A force that jumps with the state and back, so that no step meets the tolerance."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [where(v["left"] < 0.5, 1e9, -1e9), 0.0]
@@ -161,7 +161,7 @@ def test_a_progress_that_fails_stops_all() -> None:
 
 
 def test_progress_goes_from_nothing_to_all() -> None:
-    """Also with lanes that nobody asked for, which stand still at t = 0."""
+    """Padding lanes, which stay at t = 0, do not affect the progress."""
     told: list[float] = []
     bc.simulate(bc.zoo.chain(3), 20.0, np.zeros((3, 3)), every=1.0, progress=told.append)
     assert told == sorted(told)
@@ -223,7 +223,7 @@ def test_many_runs_leave_nothing_behind() -> None:
 
 
 def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, after a second, and nothing is left of it; to no one else."""
+    """The message appears only on a terminal, after a second, and is erased afterwards."""
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(progress, "DISPLAY_DELAY_SECONDS", 0.05)
@@ -236,7 +236,7 @@ def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPa
     with progress.progress_message("compiling arm", False):
         time.sleep(0.2)
     assert screen.getvalue() == ""
-    monkeypatch.setattr(progress, "MESSAGE_INTERVAL_SECONDS", 60.0)  # once is enough
+    monkeypatch.setattr(progress, "MESSAGE_INTERVAL_SECONDS", 60.0)  # one message is enough
     with progress.progress_message("compiling arm", None):
         wait(screen.getvalue)
     assert re.fullmatch(r"\rcompiling arm \.\.\. \d+ s\x1b\[K\r\x1b\[K", screen.getvalue())

@@ -1,4 +1,4 @@
-"""Runs that would never end: steps have a limit, the stop says how far they came and why, and no row is lost."""
+"""Runs that would not end: the number of steps is limited, the stop states time and cause, and no row is lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bellcrank.sim.settings import MOST_TRIES, MOST_TRIES_PER_SECOND, make_plan
 
 
 def brake(damping: float = 1e6) -> bc.Mechanism:
-    """A pendulum in honey: it settles within a microsecond, and then moves as slowly as anything."""
+    """A strongly damped pendulum: it settles within a microsecond, and then moves very slowly."""
     b = bc.Builder("brake")
     b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=damping)

@@ -1,4 +1,4 @@
-"""Any mechanism under sliders: left alone it stays where it is, and each slider takes it to a place and back again."""
+"""Any mechanism with position sliders stays at rest without input, and each slider moves it there and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOPS = (
     "track:8",
 )
 LARGE = ("stewart", "delta", "excavator_linkage")
-SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the way to an end of a slider
+SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the distance to an end of a slider
 SECONDS = 5.0
 
 
@@ -49,7 +49,7 @@ def run(name: str, seconds: float, targets: Any, every: float = 0.05) -> bc.Reco
 
 
 def test_every_mechanism_of_the_zoo_is_here() -> None:
-    """But for one that falls, one with a seed, three with sticks, and two that are there for their size."""
+    """All except a falling one, one with a seed, three with sticks, and two that exist for their size."""
     known = {name.partition(":")[0] for name in (*TREES, *LOOPS, *LARGE)}
     assert set(bc.zoo.TABLE) - known == {
         "rod_pendulum",
@@ -63,7 +63,7 @@ def test_every_mechanism_of_the_zoo_is_here() -> None:
 
 @pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])
 def test_left_alone(name: str) -> None:
-    """Ten seconds: against gravity and springs, however stiff and however near to falling."""
+    """It rests for ten seconds against gravity and springs, for any stiffness and close to instability."""
     machine = driven(name)[0]
     found = run(name, 10.0, np.array(machine.first())[None, :, None])
     assert {s.reason for s in found.stops} == {"end"}
@@ -73,7 +73,7 @@ def test_left_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])
 def test_there_and_back(name: str) -> None:
-    """Each slider alone, to places within its ends: it gets there, nothing whirls, and back it is as it was before."""
+    """Each slider alone moves to positions within its ends without oscillation, and back to the same state."""
     machine = driven(name)[0]
     first, places = np.array(machine.first()), []
     for i, lever in enumerate(machine.levers):
@@ -95,7 +95,7 @@ def test_there_and_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["slider_fourbar", "puma600", "excavator_linkage", "delta", "stewart"])
 def test_all_at_once_and_back(name: str) -> None:
-    """All sliders thrown about at the same time, to their ends and between: nothing stops, nothing turns over."""
+    """All sliders move at the same time, to their ends and between: no run stops, no branch changes."""
     machine = driven(name)[0]
     first, rng = np.array(machine.first()), np.random.default_rng(5)
     low, high = (np.array([getattr(lever, end) for lever in machine.levers]) for end in ("low", "high"))

@@ -1,4 +1,4 @@
-"""Sobol indices against closed forms: Ishigami's function, and the energy of a pendulum over its mass and its start."""
+"""Sobol indices against closed forms: Ishigami's function, and a pendulum's energy over its mass and start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ishigami(x: dict[str, Any]) -> Any:
 
 
 def known() -> tuple[np.ndarray, np.ndarray]:
-    """First order and total, by integration by hand."""
+    """First-order and total indices, by analytical integration."""
     V1, V2 = (1 + B * np.pi**4 / 5) ** 2 / 2, A**2 / 8
     V13 = 8 * B**2 * np.pi**8 / 225
     V = V1 + V2 + V13
@@ -31,7 +31,7 @@ def known() -> tuple[np.ndarray, np.ndarray]:
 
 
 def within(found: Indices, first: Any, total: Any) -> None:
-    """Inside three standard errors, and those small enough to say something."""
+    """Check that errors are below three standard errors, which are small enough to be meaningful."""
     assert (abs(found.first - first) < 3 * found.first_error).all(), str(found)
     assert found.first_error.max() < 0.03
     if total is not None:
@@ -52,7 +52,7 @@ def test_ishigami_from_any_independent_points(design: str) -> None:
 
 
 def test_errors_are_what_they_say() -> None:
-    """Over many studies the estimates scatter as much as each of them says, within a fifth."""
+    """Over many studies the scatter of the estimates equals the stated errors within a fifth."""
     found = []
     for seed in range(60):
         made = points(ISHIGAMI, 2000, "random", seed)
@@ -71,14 +71,14 @@ def test_a_result_without_variance_and_lost_runs() -> None:
     f[7] = np.nan
     assert sobol_indices(made, f, "f").used == 511
     some = points(ISHIGAMI, 128, "random", 0)
-    rare = sobol_indices(some, np.where(np.arange(128) == 17, 1.0, 0.0), "f")  # one run has it, the others have nothing
+    rare = sobol_indices(some, np.where(np.arange(128) == 17, 1.0, 0.0), "f")  # one run has a value, the others zero
     assert np.isfinite(rare.first).all()
     assert np.isnan(rare.first_error).all()
     assert "\N{PLUS-MINUS SIGN} ?" in str(rare)
 
 
 def test_a_pendulum(tmp_path: Path) -> None:
-    """Its energy is -m g l cos(q0) all the way, a product of independent numbers."""
+    """Its energy is constantly -m g l cos(q0), a product of independent numbers."""
     b = bc.Builder("pendulum")
     b.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))

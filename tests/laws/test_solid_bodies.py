@@ -1,4 +1,4 @@
-"""A bar of tetrahedra, against the beam that it is; and meshes that cannot be."""
+"""A bar of tetrahedra equals the corresponding beam, and invalid meshes raise errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_points_and_cells_are_a_mesh_too() -> None:
     made = mesh(4, 1)
     found = bc.solid((made.p.T, made.t.T), STEEL, ENDS, modes=2)
     assert found.omega == pytest.approx(bc.solid(made, STEEL, ENDS, modes=2).omega, rel=1e-9)
-    assert found.omega[0] > bar().omega[0]  # fewer are stiffer
+    assert found.omega[0] > bar().omega[0]  # fewer modes are stiffer
 
 
 def test_it_is_a_body_as_any() -> None:
@@ -79,7 +79,7 @@ def test_meshes_that_cannot_be(change: Any, words: str) -> None:
 
 
 def test_its_surface_is_closed_and_looks_outwards() -> None:
-    """The volume inside it, by the theorem of Gauss."""
+    """The enclosed volume, by the theorem of Gauss, is positive."""
     found = bar()
     a, b, c = (found.grid[found.cells[:, k]] for k in range(3))
     assert np.einsum("ni,ni->", np.cross(a, b), c) / 6 == pytest.approx(L * W * H, rel=1e-12)

@@ -1,4 +1,4 @@
-"""What is stepped is what is simulated: the same states to the last bit, however many runs, lanes and threads."""
+"""Steppers equal simulations to the last bit, for any number of runs, lanes and threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bellcrank.sim.counter_rng import Random, seed_numbers
 from carts import plant
 
 LANES = host().lanes("float64")
-RUNS = 2 * LANES + 3  # whole blocks, and one that is not full
+RUNS = 2 * LANES + 3  # whole blocks and one partial block
 ACTIONS = 12
 
 
@@ -43,8 +43,9 @@ def test_states_are_the_rows_of_a_run(integrator: str) -> None:
 
 
 def test_a_multistep_method_begins_anew_with_every_action() -> None:
-    """Also where the inputs stay what they were: a run in which they are constant has other errors of its steps, no
-    more, so that both come together with the order of the method.
+    """A multistep method restarts with every action, even if the inputs do not change.
+
+    A run with constant inputs has other step errors, so the two converge to each other at the method's order.
     """
     y0, off = starts(), []
     for h in (0.01, 0.005, 0.0025):
@@ -54,7 +55,7 @@ def test_a_multistep_method_begins_anew_with_every_action() -> None:
         run = bc.simulate(plant(), 0.2, y0[:, :2], y0[:, 2:], inputs={"push": 0.3}, step=h, every=0.04,
                           integrator="abm4")  # fmt: skip
         rows = np.moveaxis(np.concatenate([run.q, run.v], axis=-1)[:, 1:], 1, 0)
-        np.testing.assert_array_equal(found[0], rows[0])  # both have begun once
+        np.testing.assert_array_equal(found[0], rows[0])  # both have started once
         off.append(np.abs(found[1:] - rows[1:]).max())
     ratios = np.divide(off[:-1], off[1:])
     assert (ratios > 2.0**3.5).all(), off
@@ -101,7 +102,7 @@ def test_any_number_of_runs_and_threads_gives_the_same_numbers(threads: int) -> 
     for x in u:
         seen.append(whole.step(x).copy())
         judged.append(np.stack([whole.reward, whole.ended]))
-    assert (np.stack(judged)[:, 1] > 0).any(axis=0).all()  # every one began anew at least once
+    assert (np.stack(judged)[:, 1] > 0).any(axis=0).all()  # every lane restarted at least once
     for runs in (1, 2, LANES, RUNS):
         env = bc.stepper(plant(), runs, 0.05, step=0.005, restart=True, seed=7, threads=threads, **TASK)
         np.testing.assert_array_equal(env.reset(seed=7), first[:runs])
@@ -206,7 +207,7 @@ def test_what_was_last_seen_of_a_run_that_began_anew() -> None:
 
 
 def numbers(runs: int, starts: int, draws: int, seed: int = 1) -> np.ndarray:
-    """(draws, starts, runs), by plain numpy."""
+    """Random numbers (draws, starts, runs), by plain numpy."""
     run, start = np.meshgrid(np.arange(runs, dtype=float), np.arange(starts, dtype=float))
     random = Random(seed_numbers(seed), run, start)
     return np.stack([random.uniform() for _ in range(draws)])
@@ -219,7 +220,7 @@ def test_random_numbers_are_spread_evenly() -> None:
     counts = np.histogram(x, 200, (0.0, 1.0))[0]
     chi2 = ((counts - counts.mean()) ** 2 / counts.mean()).sum()
     assert 130 < chi2 < 280  # 199 on average, with a deviation of 20
-    for axis in range(3):  # neighbours among draws, starts and runs know nothing of each other
+    for axis in range(3):  # neighbours among draws, starts and runs are independent
         a, b = np.take(x, range(x.shape[axis] - 1), axis), np.take(x, range(1, x.shape[axis]), axis)
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4 / np.sqrt(a.size)
         pairs = np.histogram2d(a.ravel(), b.ravel(), 16, ((0, 1), (0, 1)))[0]

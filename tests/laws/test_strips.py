@@ -1,4 +1,4 @@
-"""Graphs as loops over elements: the same numbers as node by node, and the code of a step does not grow with it."""
+"""Graphs as rolled loops over elements: equal numbers, and code whose size does not grow with the elements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bellcrank.sim import lane_blocks
 
 
 def evaluated(graph: Graph, made: RolledGraph, **given: Any) -> dict[str, Any]:
-    """Runs the loops in numpy, one element after the other."""
+    """Run the loops in numpy, one element after the other."""
     arrays: dict[Any, Any] = {("in", k): np.ravel(np.asarray(x, float)) for k, x in given.items()}
     arrays |= {("out", k): np.full(math.prod(shape), np.nan) for k, shape in graph.shapes.items()}
     arrays |= {name: np.full(size, np.nan) for name, size in made.sizes.items()} | {("table", 0): made.table}
@@ -59,7 +59,7 @@ def same(graph: Graph, seed: int = 1) -> RolledGraph:
     want, got = graph.evaluate(**given), evaluated(graph, made, **given)
     for k, x in want.items():
         assert (got[k] == x).all()
-    for length in (2, 8, 64):  # what is known before they are made
+    for length in (2, 8, 64):  # known before they are created
         assert GraphLevels(graph).rolled_fraction(length) >= made.rolled_fraction(length)
     return made
 
@@ -72,7 +72,7 @@ def rate(x: Any, h: Any) -> dict[str, Any]:
 
 
 def stepped(x: Any, h: Any) -> dict[str, Any]:
-    """Like a step of an integrator: a call, sums over all, a choice for all, backwards, and something alone."""
+    """Like an integrator step: a call, sums over all elements, a choice for all, a reversed loop, and a scalar part."""
     f = trace("rate", rate, {"x": (N,), "h": ()})
     k = f.call(x=list(x), h=h)["dx"]
     y = [a + h * b for a, b in zip(x, k, strict=True)]
@@ -94,7 +94,7 @@ def test_a_step_is_loops_and_gives_the_same_numbers() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_any_graph_gives_the_same_numbers(seed: int) -> None:
-    """Random graphs: elementwise, across, shuffled, sums, choices."""
+    """Random graphs: elementwise, across elements, permuted, sums, choices."""
     rng = np.random.default_rng(seed)
 
     def function(x: Any, y: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a run says of itself as a whole is what numpy says of all its rows; an integral is a state like any other."""
+"""Summaries of a run equal numpy's results over all rows; an integral equals an integrated state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOUND = {"min": np.nanmin, "max": np.nanmax}
 
 
 def servo(m: Mechanism, inputs: tuple[str, ...] = ()) -> bc.System:
-    """A control with every kind of column: states of its own, commands, outputs."""
+    """A control with every kind of column: its own states, commands, outputs."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return {n: -3.0 * v[n] + (u[0] if inputs else 0.5) for n in m.columns[1]}, [v[0] - x["slow"]]
@@ -52,7 +52,7 @@ def asked(columns: list[str]) -> list[str]:
 
 
 def agree(short: bc.Record, rows: bc.Record, columns: list[str], tolerance: float = 1e-11) -> None:
-    """Extremes, their times and last values, of all runs."""
+    """Compare extremes, their times and last values of all runs."""
     assert len(short) == 1
     assert short.batch == rows.batch
     times = np.broadcast_to(rows.t, rows[columns[0]].shape)
@@ -64,7 +64,7 @@ def agree(short: bc.Record, rows: bc.Record, columns: list[str], tolerance: floa
         for kind, of in FOUND.items():
             best = of(x, axis=-1, keepdims=True)
             np.testing.assert_allclose(short[f"{kind}({name})"], best, rtol=0, atol=near, err_msg=f"{kind}({name})")
-            # the time is that of a row which has it, to rounding
+            # the time belongs to a row that has the extreme, up to rounding
             there = np.abs(x - best) <= 2 * near
             off = np.where(there, np.abs(times - short[f"t_{kind}({name})"]), np.inf).min(axis=-1)
             assert (off < 1e-9).all(), f"t_{kind}({name})"
@@ -72,7 +72,7 @@ def agree(short: bc.Record, rows: bc.Record, columns: list[str], tolerance: floa
 
 @every_way
 def test_summaries_are_those_of_the_rows(name: str, how: dict[str, Any]) -> None:
-    """A batch that fills no whole block, on two threads."""
+    """A batch with a partial block, on two threads."""
     m = random_tree(5, ["revolute", "spherical", "prismatic"], passive=True)
     s, columns = servo(m), watched(m)
     q, v, _ = m.random(1, 11)
@@ -100,7 +100,7 @@ def test_summaries_of_random_mechanisms(m: Mechanism, seed: int, way: tuple[str,
 
 @every_way
 def test_an_integral_is_a_state_of_the_control(name: str, how: dict[str, Any]) -> None:
-    """To the last bits: it is the same equation, in the same norm of the error."""
+    """To the last bits: the equation and the error norm are the same."""
     m = random_tree(3, ["revolute", "revolute"])
 
     def power(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -117,12 +117,12 @@ def test_an_integral_is_a_state_of_the_control(name: str, how: dict[str, Any]) -
     np.testing.assert_allclose(short["integral(power)"], by_hand["sum"], rtol=1e-13)
     np.testing.assert_allclose(short["mean(power)"], by_hand["sum"] / 0.2, rtol=1e-13)
     assert short.provenance["steps"] == by_hand.provenance["steps"]
-    assert short.x.shape == (3, 1, 0)  # it is none of the system's own
+    assert short.x.shape == (3, 1, 0)  # it is not among the system's own states
 
 
 @pytest.mark.parametrize("name", ["rk4", "abm4", "midpoint", "dopri5"])
 def test_an_integral_has_the_order_of_the_integrator(name: str) -> None:
-    """Against a sum over the rows of a run with steps so short that it is exact beside them."""
+    """Compare with a sum over the rows of a run whose steps are so short that its error is negligible."""
     m = random_tree(3, ["revolute", "revolute"])
     q, v, _ = m.random(2)
     j = m.columns[1][0]
@@ -152,7 +152,7 @@ some_ways = pytest.mark.parametrize(("name", "how"), EVENTS)
 
 @some_ways
 def test_a_run_that_an_event_stops(name: str, how: dict[str, Any]) -> None:
-    """What the step would have come to behind the event does not count; other runs go on."""
+    """The part of the step after the event does not count; other runs continue."""
     floor = bc.Event("floor", lambda t, q, v, x, u: q[0])
     given: dict[str, Any] = {"q0": [[0.2], [1.0], [50.0]], "integrator": name, "events": [floor], **how}
     rows = bc.simulate(ball(), 1.0, every="step", **given)
@@ -166,7 +166,7 @@ def test_a_run_that_an_event_stops(name: str, how: dict[str, Any]) -> None:
 
 @some_ways
 def test_both_sides_of_a_switch_count(name: str, how: dict[str, Any]) -> None:
-    """A ball that bounces is fastest down before it does, and fastest up after it did, the first time."""
+    """The largest downward speed of a bouncing ball is before the first bounce, the largest upward speed after it."""
     bounce = bc.Event(
         "bounce", lambda t, q, v, x, u: q[0], "switch", direction=-1, then=lambda t, q, v, x, u: {"v": -0.8 * v}
     )
@@ -190,24 +190,24 @@ def test_an_event_that_is_only_noted_changes_nothing(name: str, how: dict[str, A
 
 @some_ways
 def test_both_sides_of_a_jump_of_the_inputs_count(name: str, how: dict[str, Any]) -> None:
-    """The force that holds until a new line of the table comes is felt to its end."""
+    """The force acts until a new line of the table begins, so its last value counts."""
     s = bc.system(ball(), control=lambda t, q, v, x, u: [u[0] + t], inputs=["push"])
     table = np.array([1.0, -2.0, 5.0, 3.0])
     given: dict[str, Any] = {"inputs": {"push": table}, "input_step": 0.1, "integrator": name, **how}
     run = bc.simulate(s, 0.4, summary=["min(z.tau)", "max(z.tau)", "t_max(z.tau)", "max(z.v)"], **given)
-    assert run["min(z.tau)"][0] == pytest.approx(-1.9)  # when the second line begins
-    assert run["max(z.tau)"][0] == pytest.approx(5.3)  # when the third ends, where the rows have the fourth already
+    assert run["min(z.tau)"][0] == pytest.approx(-1.9)  # at the beginning of the second line
+    assert run["max(z.tau)"][0] == pytest.approx(5.3)  # end of the third line; rows have the fourth already
     assert run["t_max(z.tau)"][0] == pytest.approx(0.3)
     rows = bc.simulate(s, 0.4, every="step", **given)
     assert rows["z.tau"].max() < 5.3 - 1e-6
     assert run["max(z.v)"][0] == pytest.approx(rows["z.v"].max(), abs=1e-12)
 
 
-# -- with everything else
+# -- combined with other features
 
 
 def test_closed_loops_that_change_their_coordinates() -> None:
-    """A run goes on by other graphs, and remembers what it saw by the first."""
+    """A run that continues with other graphs keeps its summary of the first."""
     m = bc.zoo.four_bar(ground=0.5, crank=0.3, coupler=0.2, rocker=0.3)
     q, v = m.assemble(bc.zoo.start(m)[0])
     v = m.assemble(q, 6.0 * np.ones(m.nv))[1]
@@ -238,7 +238,7 @@ def test_sensitivities_of_a_cost() -> None:
 
 
 def test_a_run_that_fails_says_what_it_saw() -> None:
-    """Until its last good step; the run beside it knows nothing of that."""
+    """The summary covers the time until its last good step; the other run is unaffected."""
     m = bc.zoo.chain(2)
     v = np.array([[1e60, 1e60], [0.1, 0.1]])
     first = f"{m.columns[1][0]}.v"
@@ -299,7 +299,7 @@ def test_units_names_and_files(tmp_path: Any) -> None:
     run = bc.simulate(m, 0.1, summary=["max(z.v)", "t_max(z.v)", "integral(z.v)", "rms(z.tau)"])
     assert [run.column(n).unit for n in run.columns[-4:]] == ["m/s", "s", "m/s s", "N"]
     assert run["integral(z.v)"][0] == pytest.approx(-G * 0.1**2 / 2)
-    assert run["z.a"][0] == pytest.approx(-G)  # what follows from the last state
+    assert run["z.a"][0] == pytest.approx(-G)  # follows from the last state
     again = bc.load_record(run.save(tmp_path / "run.npz"))
     np.testing.assert_array_equal(again["max(z.v)"], run["max(z.v)"])
 

@@ -1,4 +1,4 @@
-"""What the excavator digs and lifts: by hand from the sheet of its geometry, and by the whole mechanism."""
+"""Digging and lifting forces of the excavator: by hand from its geometry sheet, and by the whole mechanism."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MADE = ToolForces()
 
 
 def test_the_bucket_force_by_hand() -> None:
-    """At the reference pose: lever arms from the places of pins, as on a drawing, with no derivative in it."""
+    """At the reference pose: lever arms from the pins' positions, as on a drawing, without derivatives."""
     found = MADE.best("bucket")
     g = data("excavator_linkage")
     stick, bucket = g["stick"], g["bucket"]
@@ -32,14 +32,14 @@ def test_the_bucket_force_by_hand() -> None:
     turn = found.angles[3]
     ear = pin + np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]]) @ bucket["link"]
     lever, a, b = np.array(stick["lever_pin"]), g["lever"]["length"], g["link"]["length"]
-    # The knee is where two circles meet, on the far side of the line from lever to ear.
+    # The knee is the intersection of two circles on the far side of the line from lever to ear.
     gap = np.linalg.norm(ear - lever)
     along = (ear - lever) / gap
     x = (a * a - b * b + gap * gap) / (2 * gap)
     knee = lever + x * along + math.sqrt(a * a - x * x) * np.array([-along[1], along[0]])
 
     def arm(p: np.ndarray, q: np.ndarray, about: np.ndarray) -> float:
-        """Of a force along the line through p and q."""
+        """Lever arm of a force along the line through p and q."""
         d = (q - p) / np.linalg.norm(q - p)
         r = p - about
         return abs(float(r[0] * d[1] - r[1] * d[0]))
@@ -47,13 +47,13 @@ def test_the_bucket_force_by_hand() -> None:
     push = 35e6 * math.pi / 4 * 0.120**2  # bore at the pump's pressure
     in_link = push * arm(np.array(stick["bucket_cylinder"]), knee, lever) / arm(knee, ear, lever)
     by_hand = in_link * arm(knee, ear, pin) / bucket["length"]
-    assert found.limits["bucket cylinder"] == pytest.approx(by_hand, rel=1e-9)  # the floor asks for 0.5 %
-    assert 90e3 < by_hand < 180e3  # as machines of this class have it
+    assert found.limits["bucket cylinder"] == pytest.approx(by_hand, rel=1e-9)  # the requirement is 0.5 %
+    assert 90e3 < by_hand < 180e3  # typical of machines of this class
 
 
 @pytest.mark.parametrize("what", ["bucket", "stick"])
 def test_the_limits_by_the_whole_mechanism(what: str) -> None:
-    """A force on the teeth, through twelve bodies and four loops, to each cylinder: virtual work by another hand."""
+    """A force on the teeth maps to each cylinder through twelve bodies and four loops, by virtual work."""
     found = MADE.best(what)
     tip, pin = MADE._plane_points(found.angles)["tip"], MADE._plane_points(found.angles)[what]
     r = math.dist(tip, pin)
@@ -75,7 +75,7 @@ def test_the_limits_by_the_whole_mechanism(what: str) -> None:
 
 
 def test_what_tips_balances() -> None:
-    """Over the side: the moment of the load about the track is 75 % of what the machine's weight gives."""
+    """Over the side: the moment of the load about the track is 75 % of the machine's restoring moment."""
     for lift in MADE.lifts(radii=(6.0,), heights=(1.5,)):
         assert lift.binds == "tipping"
         edge = IDLER_HALF_DISTANCE if lift.side == "front" else TRACK_GAUGE / 2

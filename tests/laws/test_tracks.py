@@ -1,4 +1,4 @@
-"""excavator_tracked: it stands on its tracks, tips where statics says, slips where friction ends, and travels."""
+"""excavator_tracked stands on its tracks, tips at its static limit, slips at the friction limit, and travels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GAUGE = TRACK_SIDES[0] + TRACK_SIDES[1]
 
 
 class Parked:
-    """The machine with its sticks at rest, over ground that nobody digs."""
+    """The machine with its sticks at rest, over ground that is not dug."""
 
     def __init__(self) -> None:
         self.machine = tracked()
@@ -34,7 +34,7 @@ class Parked:
         return stepper(self.machine.system, every=0.02, step=5e-4, integrator="rk4", form="projected")
 
     def __call__(self, seconds: float, **tuned: float) -> dict[str, float]:
-        """q after so long."""
+        """Return q after the given time."""
         start = zip(self.names, self.machine.start, strict=True)  # type: ignore[arg-type]
         self.plant.reset(start={f"{n}.q": float(x) for n, x in start})
         still = {"tracks.left": 0.0, "tracks.right": 0.0, "load.extra": 0.0, "ground.height": -100.0}
@@ -60,7 +60,7 @@ def heading(q: dict[str, float]) -> float:
 
 
 def test_it_stands_and_does_not_creep(parked: Parked) -> None:
-    """Its weight on eight springs; after two seconds it is where it was."""
+    """Its weight acts on eight springs; after two seconds it is at its initial position."""
     mass = sum(float(b.mass) for b in parked.machine.mechanism.at().bodies)
     q = parked(2.0)
     assert q["carriage.z"] == pytest.approx(-mass * 9.81 / (8 * CONTACT_STIFFNESS), rel=0.02)
@@ -69,11 +69,11 @@ def test_it_stands_and_does_not_creep(parked: Parked) -> None:
 
 
 def test_the_gauge_is_where_the_tracks_carry(parked: Parked) -> None:
-    """The centre of pressure by weights and arms, which the gauge is, against that of the springs under the tracks."""
+    """The gauge is the centre of pressure by weights and arms, and equals that of the springs under the tracks."""
     m, plant = parked.machine, parked.plant
     u = np.array(m.first(), float)
     parked(1.0)
-    for k in range(351):  # a payload that grows by a ton a second
+    for k in range(351):  # a payload that grows by a tonne per second
         plant.tune({"load.extra": 20.0 * k})
         plant.step(u)
         if k not in (100, 200, 350):
@@ -87,18 +87,19 @@ def test_the_gauge_is_where_the_tracks_carry(parked: Parked) -> None:
         gauge = float(stance.utilisation(0.0, list(q), [0.0] * m.mechanism.nv)[0])
         assert gauge == pytest.approx(abs(centre) / TRACK_HALF_LENGTH, abs=0.02)
     assert 0.6 < gauge < 1.0
-    assert pressed.min() == 0.0  # its rear is in the air already
+    assert pressed.min() == 0.0  # its rear has already lifted off
 
 
 def test_it_goes_over(parked: Parked) -> None:
-    """By a weight that falls into the bucket; a third of it leaves the machine where it is."""
+    """A weight that falls into the bucket tips it; a third of that weight does not."""
     assert tilt(parked(3.0, load_extra=4000.0)) < 0.03
     assert tilt(parked(3.0, load_extra=14000.0)) > 0.3
 
 
 def test_it_travels_and_turns(parked: Parked) -> None:
-    """Both tracks alike: as fast as they run. One against the other: it turns, slower than without slip, for it must
-    scrape sideways.
+    """With equal tracks it travels at track speed.
+
+    With opposite tracks it turns, more slowly than without slip, because the tracks scrape sideways.
     """
     q = parked(2.0, tracks_left=0.5, tracks_right=0.5)
     assert q["carriage.x"] == pytest.approx(1.0, abs=0.03)
@@ -110,7 +111,7 @@ def test_it_travels_and_turns(parked: Parked) -> None:
 
 
 def test_the_gauge_of_digging_is_where_the_teeth_are(parked: Parked) -> None:
-    """Also where the machine has gone: on a slope, 30 m away, it resists as deep as the teeth are there."""
+    """After a drive of 30 m to a slope, the digging resistance depends on the depth of the teeth there."""
     m, plant, given = parked.machine.mechanism, parked.plant, parked.machine.system.parameters
     start = dict(zip(parked.names, map(float, parked.machine.start), strict=True)) | {"carriage.x": 30.0}
     plant.reset(start={f"{name}.q": x for name, x in start.items()})
@@ -126,8 +127,10 @@ def test_the_gauge_of_digging_is_where_the_teeth_are(parked: Parked) -> None:
 
 
 def cut(parked: Parked, hardness: float, **levers: float) -> Any:
-    """Teeth half a metre in the ground, then levers pulled for two seconds: how far the carriage and the teeth went,
-    and the gauge of slipping with where the carriage was, every 20 ms. hardness: of the usual soil's forces.
+    """Put teeth half a metre into the ground, then pull the levers for two seconds.
+
+    Return the displacements of the carriage and the teeth, and the slip gauge with the carriage's position, every 20
+    ms. hardness: factor on the usual soil's forces.
     """
     m, plant = parked.machine.mechanism, parked.plant
     parked(1.0)
@@ -147,8 +150,9 @@ def cut(parked: Parked, hardness: float, **levers: float) -> Any:
 
 
 def test_it_is_pulled_by_a_hard_cut_and_says_so(parked: Parked) -> None:
-    """Rock, twenty times as hard as the soil: with the boom pressing down the stick pulls the machine to the bucket.
-    The gauge is over its mark before it has gone far, and stays there while it slides.
+    """In rock, twenty times as hard as the soil, the stick pulls the machine to the bucket while the boom presses down.
+
+    The gauge exceeds its mark before the machine has moved far, and stays there while it slides.
     """
     went, _, seen = cut(parked, 20.0, boom=-1.0, stick=-1.0)
     assert went > 0.2
@@ -167,7 +171,7 @@ def test_it_stays_where_the_soil_gives_way_and_rock_stalls_the_arm(parked: Parke
 
 
 def test_a_belt_balances_its_power_and_ends_at_its_friction() -> None:
-    """Power on the machine = what the drive gives - what is lost - what is stored; friction is mu N at most."""
+    """Power on the machine = drive power - losses - stored power; friction is mu N at most."""
     e = Belt("b", "ground", "b", Plane(), Sphere(0.3), 900.0, 0.3, 0.5, speed=0.8)
     rng, touched = np.random.default_rng(2), 0
     for _ in range(40):
@@ -181,7 +185,7 @@ def test_a_belt_balances_its_power_and_ends_at_its_friction() -> None:
 
 
 def test_the_page_is_told_of_tipping_before_it_happens(parked: Parked) -> None:
-    """The gauge is below 1 where it stands, whatever way the carriage looks and wherever it is."""
+    """The gauge is below 1 while the machine stands, for any heading and position of the carriage."""
     m = parked.machine
     stance = Stance(m.mechanism.at(), {}, footing(m.mechanism, Linkage.of_zoo()), "carriage")
     found = []

@@ -1,4 +1,4 @@
-"""Motions that cost least, found by the gradients of runs: an arm reaches, a pendulum swings up by a weak motor."""
+"""Optimal motions by the gradients of runs: an arm reaches a target, a pendulum swings up with a weak motor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import bellcrank as bc
 
 Array = np.ndarray[Any, Any]
-KEPT = 12  # pairs of moves and changes of the gradient
+KEPT = 12  # pairs of step and gradient change
 
 
 def least(cost: Callable[[Array], tuple[float, Array]], x: Array, rounds: int) -> tuple[float, Array, Array]:
-    """The least cost near x, its gradient and where, by the limited-memory method of Broyden, Fletcher, Goldfarb and
-    Shanno (Nocedal 1980), with steps that are halved until the cost falls as it should.
+    """Minimise the cost near x by L-BFGS (Nocedal 1980); return the least cost, its gradient and its point.
+
+    Steps are halved until the cost falls sufficiently.
     """
     value, g = cost(x)
     pairs: list[tuple[Array, Array]] = []
@@ -42,7 +43,7 @@ def least(cost: Callable[[Array], tuple[float, Array]], x: Array, rounds: int) -
 
 
 def test_an_arm_reaches_with_little_effort() -> None:
-    """Six joints, fifty torques each: the best of 300 numbers. The run without the adjoint says that it is there."""
+    """Six joints with fifty torques each, so 300 numbers; a run without the adjoint confirms the target."""
     arm, goal = bc.zoo.puma600(), np.array([0.6, -0.4, 0.5, 0.3, -0.3, 0.2])
     names = [f"tau{k}" for k in range(6)]
     plant = bc.system(arm, control=lambda t, q, v, x, u: u, inputs=names)
@@ -72,7 +73,7 @@ def test_an_arm_reaches_with_little_effort() -> None:
 
 
 def test_a_pendulum_swings_up() -> None:
-    """With less torque than would lift it, so that it must swing to and fro: no straight way leads there."""
+    """The torque is too weak to lift it directly, so it must swing to and fro."""
     b = bc.Builder("pendulum")
     b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.09, 0.09, 0.01))
     b.joint("hinge", "revolute", "ground", "rod", axis=(0, 1, 0))

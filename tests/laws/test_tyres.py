@@ -1,4 +1,4 @@
-"""Tyres: slopes and plateaus of their curves, what a wheel on a road does, energy, and files."""
+"""Tyres: slopes and plateaus of their curves, forces of a wheel on a road, energy, and files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def linear(**more: Any) -> LinearTyre:
 
 
 def rolling(tyre: Any, speed: float, side: float, slip: float, load: float) -> Any:
-    """Force and moment on the hub of a wheel that goes ahead and sideways, with a slip, under a load."""
+    """Force and moment on the hub of a wheel that moves forward and sideways, with a slip, under a load."""
     X = np.eye(4)
     X[2, 3] = tyre.radius - load / tyre.stiffness
     V = [speed, side, 0.0, 0.0, speed * (1 + slip) / X[2, 3], 0.0]
@@ -42,7 +42,7 @@ def rolling(tyre: Any, speed: float, side: float, slip: float, load: float) -> A
 
 @pytest.mark.parametrize("tyre", [linear(), MagicTyre("m", "a", "b", 0.3, coefficients=C)], ids=["linear", "magic"])
 def test_slopes_and_plateaus(tyre: Any) -> None:
-    """Small slip: the stiffness times it, and no more than friction allows; N carries the load."""
+    """For small slip, the force is stiffness times slip, limited by friction; N carries the load."""
     load = 4000.0
     f, n, _ = rolling(tyre, 20.0, 0.0, 1e-5, load)
     K = 8e4 if isinstance(tyre, LinearTyre) else load * C["PKX1"]
@@ -85,7 +85,7 @@ def test_power_balances(road: Any) -> None:
 
 
 def test_a_wheel_that_is_let_go_comes_to_roll() -> None:
-    """Thrown without spin it ends with v = v0 / (1 + I / (m r^2)), as a ball does, and rolls."""
+    """Started without spin, its speed becomes v = v0 / (1 + I / (m r^2)), as for a ball, and it rolls."""
     b = bc.Builder("wheel")
     b.body("hub", mass=1e-6)
     b.body("bob")

@@ -1,4 +1,4 @@
-"""The experiments, each run once for all tests that look at it."""
+"""The experiments of the papers, each run once for all tests that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""O(log n) on paper and as measured: the tables of `bellcrank papers depth`."""
+"""Theoretical and measured O(log n) depth: the tables of `bellcrank papers depth`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The plots in docs/experiments are those of today's runs.
+"""The plots in docs/experiments agree with current runs.
 
-`bellcrank papers NAME --figures docs/experiments` writes them. They are compared as drawings: another processor
-rounds otherwise, and a point may move by a hair.
+`bellcrank papers NAME --figures docs/experiments` writes them. They are compared as drawings: another processor rounds
+differently, and a point may move slightly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bellcrank.papers import EXPERIMENTS
 RUNS = [name for name in EXPERIMENTS if "-" in name]  # the others have tables
 FOLDER = Path(__file__).parents[2] / "docs/experiments"
 SVG = "{http://www.w3.org/2000/svg}"
-HAIR = 2.0  # units of the drawing, of which a panel is 330 wide
+HAIR = 2.0  # tolerance in units of the drawing; a panel is 330 wide
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -55,7 +55,7 @@ def lines(root: ET.Element) -> list[np.ndarray]:
 
 
 def distance(points: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Of each point from a line of straight pieces."""
+    """Distance of each point from a polyline."""
     a, b = line[:-1], line[1:]
     way = b - a
     along = ((points[:, None] - a) * way).sum(-1) / np.maximum((way * way).sum(-1), 1e-12)

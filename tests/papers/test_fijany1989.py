@@ -1,11 +1,11 @@
-"""Fijany 1989: the mass matrix by eight algorithms; what they cost on one processor, and how long the path is on many.
+"""Fijany 1989: the mass matrix by eight algorithms, their operation counts on one processor and their parallel depth.
 
-The slides count multiplications and additions for a chain of n revolute joints with nothing special in it; sines and
-cosines are free. In parallel they count on n(n+1)/2 processors, one for each element: each does a whole vector
-equation of its row and column one operation after the other, and all wait for the slowest before the next equation
-begins. L is ceil(log2 n). Our `span` is stricter: there every single operation has a processor of its own.
+The slides count multiplications and additions for a general chain of n revolute joints; sines and cosines are free. In
+parallel they count on n(n+1)/2 processors, one for each element: each computes a vector equation of its row and column
+one operation after the other, and all wait for the slowest before the next equation. L is ceil(log2 n). Our `span` is
+stricter: every single operation has its own processor.
 
-Where the print contradicts itself, the test says so: see `test_the_print_disagrees_with_itself`.
+Where the print contradicts itself, `test_the_print_disagrees_with_itself` records it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def of_n(printed: Any, n: int) -> tuple[int, int]:
 
 @cache
 def on_the_array(method: str, n: int) -> tuple[int, int]:
-    """M and A as the slides count in parallel: those of each equation's busiest processor, all added up.
+    """Parallel M and A as the slides count them: the sum over equations of those of the busiest processor.
 
     A label "N1(link2)[link5]" is the second doubling of N on the processor of column 2, row 5.
     """
@@ -92,8 +92,9 @@ def test_no_more_operations_than_the_print(key: str) -> None:
 
 @pytest.mark.parametrize(("method", "key"), [("vneb", "VNEB"), ("vcrb", "VCRB")])
 def test_the_same_work_for_each_pair_of_joints(method: str, key: str) -> None:
-    """With true bodies the n^2 terms are the printed ones to the last digit: the same equations, and the same number of
-    operations in each. What we save is in the terms with n, where frames and elementary turns help.
+    """For general bodies the n^2 terms equal the printed ones exactly: same equations, same operations.
+
+    Savings are in the terms with n, where frames and elementary rotations help.
     """
     printed = papers.published()["counts"]["mass_matrix"][key]
     for ours, theirs in zip(counts(method, emptied=False), (printed["M"], printed["A"]), strict=True):
@@ -114,7 +115,7 @@ def test_order_of_growth(method: str) -> None:
 
 
 def test_variants_are_cheaper_than_originals() -> None:
-    """Slide "Comparison of Serial Efficiency": and composite bodies cheaper than Newton and Euler, by far."""
+    """Slide "Comparison of Serial Efficiency": composite bodies are far cheaper than Newton-Euler, too."""
     total = {method: sum(papers.tally(graph(method, 12))) for method in SERIAL}
     assert total["vke"] < total["oke"]
     assert total["vneb"] < total["oneb"]
@@ -126,8 +127,8 @@ def test_variants_are_cheaper_than_originals() -> None:
 def test_the_print_disagrees_with_itself() -> None:
     """VCRB at n = 6: the slides print 644 multiplications, their polynomial gives 674, and Wong's table 3.2 prints 664.
 
-    That table follows the polynomial for 4, 5 and 7 joints, so 664 is a slip for 674. The speed-ups of the last slide
-    were worked out with both wrong numbers: with 664 for VCRB, with 644 for VNEB. All other numbers agree.
+    That table follows the polynomial for 4, 5 and 7 joints, so 664 is a misprint of 674. The speed-ups of the last
+    slide use both wrong numbers: 664 for VCRB, 644 for VNEB. All other numbers agree.
     """
     serial, parallel = papers.published()["counts"]["mass_matrix"], papers.published()["counts"]["parallel_mass_matrix"]
     M, A = papers.parse_polynomial(serial["VCRB"]["M"]), papers.parse_polynomial(serial["VCRB"]["A"])
@@ -149,7 +150,7 @@ def test_the_print_disagrees_with_itself() -> None:
 
 @pytest.mark.parametrize("method", PARALLEL)
 def test_a_doubling_costs_the_same_every_time(method: str) -> None:
-    """The path grows like log2 n: by 3 for the product of two rotations and 1 for each sum that is doubled."""
+    """The path grows like log2 n: by 3 for the product of two rotations and 1 for each doubled sum."""
     spans = [span(method, n) for n in POWERS]
     steps = {b - a for a, b in pairwise(spans[2:])}  # from 8 joints on
     assert len(steps) == 1
@@ -159,7 +160,7 @@ def test_a_doubling_costs_the_same_every_time(method: str) -> None:
 
 @pytest.mark.parametrize("method", SERIAL)
 def test_serial_paths_grow_by_the_joint(method: str) -> None:
-    """By as much for every joint, once the ends of the chain are out of the way."""
+    """The growth per joint is constant, apart from the ends of the chain."""
     spans = [span(method, n) for n in (6, 11, 16)]
     assert spans[2] - spans[1] == pytest.approx(spans[1] - spans[0], abs=1)
     assert spans[2] > 2 * max(span(name, 16) for name in PARALLEL)
@@ -167,7 +168,7 @@ def test_serial_paths_grow_by_the_joint(method: str) -> None:
 
 @pytest.mark.parametrize(("method", "key"), PARALLEL.items())
 def test_no_longer_than_the_print(method: str, key: str) -> None:
-    """On the slides' own array, equation by equation, and all the more with a processor for every operation."""
+    """Ours is shorter on the slides' array, equation by equation, and still shorter with free processors."""
     printed = papers.published()["counts"]["parallel_mass_matrix"][key]
     for n in (*POWERS, *OTHERS):
         ours, theirs = on_the_array(method, n), of_n(printed, n)
@@ -179,14 +180,14 @@ def test_no_longer_than_the_print(method: str, key: str) -> None:
 
 
 def test_newton_euler_wins_in_parallel() -> None:
-    """Slide "Conclusion": composite bodies on one processor, Newton and Euler on n(n+1)/2."""
+    """Slide "Conclusion": composite bodies on one processor, Newton-Euler on n(n+1)/2."""
     for n in (6, 16, 64):
         assert sum(on_the_array("vneb_parallel", n)) < sum(on_the_array("vcrb_parallel", n))
 
 
 @pytest.mark.parametrize("method", PARALLEL)
 def test_every_joint_and_every_branch(method: str) -> None:
-    """The slides have revolute chains; doubling works for all joints and on trees."""
+    """The slides have revolute chains; recursive doubling works for all joints and on trees."""
     mixed = [kind for kind in KINDS if kind != "fixed"]
     spans = [of_mechanism(method, families.chain(n, mixed, "general")).span(ONE_EACH) for n in (4, 8, 16)]
     assert spans[2] - spans[1] <= spans[1] - spans[0]

@@ -6,10 +6,10 @@
     VCRB_n      6           517     2.32   395       1.76   292            2.38   205       3.39
     VNEB_n      6           620     1.90   443       1.57   339            2.05   248       2.80
 
-Steps are multiplications and additions alike; SP is against the serial VCRB, 1199 or 1179 steps in the print (both
-wrong, 1209 by its polynomial), 694 in ours. We need fewer steps everywhere, and one processor gains more from that than
-many do. Processors that wait for values instead of for the slowest make up for it; and processors that share the
-operations inside a vector equation turn the slides' order of the two algorithms around.
+Steps are multiplications and additions alike. SP is the speed-up against the serial VCRB: 1199 or 1179 steps in the
+print (both wrong, 1209 by its polynomial), 694 in ours. Ours needs fewer steps everywhere, and one processor gains more
+from that than many do. If processors wait for values instead of for the slowest processor, that loss is regained; and
+if processors share the operations inside a vector equation, the slides' order of the two algorithms is reversed.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def test_no_more_steps_than_the_print(array: ProcessorArray) -> None:
 
 @pytest.mark.parametrize(("key", "each"), [("VCRB_n", (9, 8)), ("VNEB_n", (36, 35))])
 def test_on_n_processors_a_joint_costs_a_row_of_a_column(key: str, each: tuple[int, int]) -> None:
-    """For n = 11..16 L is the same: 9m + 8a as printed; and 39m + 38a less 3m + 3a, since the mass of an emptied body
-    has gone to the one that carries it.
+    """For n = 11..16 L is the same: 9m + 8a as printed; and 39m + 38a less 3m + 3a.
+
+    The difference occurs because the mass of an emptied body has moved to the body that carries it.
     """
     steps = np.diff([count_busiest(BY_KEY[key], n) for n in range(11, 17)], axis=0)
     assert {tuple(row) for row in steps} == {each}
@@ -95,7 +96,10 @@ def test_freely(array: ProcessorArray) -> None:
 
 
 def test_the_order_of_the_print() -> None:
-    """ "Conclusion": Newton and Euler on n(n+1)/2 processors, composite bodies on n. So it is on the array."""
+    """The slides' "Conclusion" holds on the array.
+
+    It states Newton-Euler for n(n+1)/2 processors and composite bodies for n.
+    """
     for n in (6, 12):
         for steps in (
             {key: sum(printed_counts(a, n)) for key, a in BY_KEY.items()},
@@ -107,7 +111,7 @@ def test_the_order_of_the_print() -> None:
 
 
 def test_with_finer_grain_composite_bodies_win_on_both() -> None:
-    """They have less work, and the path is hardly longer: with operations free to move that decides."""
+    """They have less work and a path that is hardly longer, which decides if operations can be placed freely."""
     free = {key: schedule_freely(a, 6).makespan for key, a in BY_KEY.items()}
     assert free["VCRB_n2"] < free["VNEB_n2"]
     assert free["VCRB_n"] < free["VNEB_n"]
@@ -117,7 +121,7 @@ def test_with_finer_grain_composite_bodies_win_on_both() -> None:
 
 
 def test_one_processor_gained_more_than_many() -> None:
-    """Why our counted speed-ups are below the print's, although every count is."""
+    """The reason why our counted speed-ups are below the printed ones although every count is lower."""
     theirs = papers.parse_polynomial(papers.PUBLISHED_COUNTS[-1].printed["M"])(6) + papers.parse_polynomial(
         papers.PUBLISHED_COUNTS[-1].printed["A"]
     )(6)

@@ -1,11 +1,12 @@
-"""P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, Systematic generation of multibody equations of motion suitable for
-recursive and parallel manipulation, 1989.
+"""P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, 1989: matrices, operation counts and speed-ups of the paper.
+
+The title is "Systematic generation of multibody equations of motion suitable for recursive and parallel manipulation".
 
 Numbers of the paper: B, D*B, C and E of the four-bar on a slide (section 3), break-even points in the number of joints
 from CPU times (section 4), the largest speed-up of the Stanford arm with 1 to 6 joints (section 5), 352 s against 75 s
-for absolute against joint coordinates (section 7). It prints no operation counts, and its times are those of a program
-for any mechanism on a workstation of 1989. We compare operations of our graphs: mul + add + sub + div where it speaks
-of time, all operations alike where it speaks of processors. Measured times are in bench/nikravesh.py.
+for absolute against joint coordinates (section 7). It prints no operation counts, and its times are those of a general
+program on a workstation of 1989. We compare operations of our graphs: mul + add + sub + div for its times, all
+operations alike for its numbers of processors. Measured times are in bench/nikravesh.py.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def unit(name: str) -> Array:
 
 
 def B_in_the_world(m: Mechanism, q: list[float]) -> Array:
-    """24 x 4, in the paper's order: of each body the linear rows, then the angular ones."""
+    """24 x 4, in the paper's order: the linear rows of each body, then its angular rows."""
     R = np.array([list(row) for row in m.tree.ground.pose(IDENTITY, ZERO)[0].rows], float)
     rows = body_jacobians(m.tree, place_bodies(m.tree, q))
     out = np.zeros((len(rows), 2, 3, m.nv))
@@ -93,7 +94,7 @@ def test_B_block_by_block() -> None:
 
 
 def cut_joint(m: Mechanism, q: list[float]) -> Array:
-    """D*, 6 x 24: of the three rows of n_1 x n_4 = 0 two are independent, and the paper keeps two."""
+    """D*, 6 x 24: two of the three rows of n_1 x n_4 = 0 are independent, and the paper keeps two."""
     X = {name: np.array(kinematics.pose(m.tree, q, name), float) for name in ("P1", "P4", "slide", "rocker")}
     com = {b.name: X[b.name][:3, :3] @ b.com + X[b.name][:3, 3] for b in m.bodies if b.name in X}
     s1, s4 = X["P1"][:3, 3] - com["slide"], X["P4"][:3, 3] - com["rocker"]
@@ -105,7 +106,7 @@ def cut_joint(m: Mechanism, q: list[float]) -> Array:
 
 
 def test_the_cut_joint() -> None:
-    """Eq 15 and E of eq 23, as printed, to the printed digits."""
+    """Eq 15 and E of eq 23 equal the printed numbers to the printed digits."""
     m, printed = fourbar(), zoo.data("slider_fourbar")
     DB = cut_joint(m, [0.0] * 4) @ B_in_the_world(m, [0.0] * 4)
     close(DB[3:], np.zeros((3, 4)), 1e-15)
@@ -120,12 +121,12 @@ def test_the_cut_joint() -> None:
 
 
 def test_the_loop_is_a_rectangle() -> None:
-    """D*B = (P5 - P_j) x u gives the loop back: u is across its columns, and its sides are 2 and sqrt(2)."""
+    """D*B = (P5 - P_j) x u reproduces the loop: u is normal to its columns, and its sides are 2 and sqrt(2)."""
     columns = np.array(zoo.data("slider_fourbar")["DstarB"], float).T[1:]
     across = np.cross(columns[1], columns[0])
     u = across / np.linalg.norm(across)
     assert np.allclose(np.abs(u), np.abs(unit("axis")))
-    to_P5 = [np.cross(u, column) for column in columns]  # P5 - P_j, which are across u
+    to_P5 = [np.cross(u, column) for column in columns]  # P5 - P_j, normal to u
     P = [-x for x in to_P5] + [np.zeros(3)]
     sides = [np.linalg.norm(b - a) for a, b in zip(P, P[1:] + P[:1])]
     np.testing.assert_allclose(sides, [2, 2**0.5, 2, 2**0.5], atol=1e-4)
@@ -134,20 +135,20 @@ def test_the_loop_is_a_rectangle() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cut_joint_anywhere(seed: int) -> None:
-    """Out of the printed configuration D*B is the difference of two frames' Jacobians."""
+    """Away from the printed configuration D*B is the difference of two frames' Jacobians."""
     m = fourbar()
     q = state(m, seed)[0]
     J = [np.array(kinematics.jacobian(m.tree, q, frame), float)[:3] for frame in ("P1", "P4")]
     close((cut_joint(m, q) @ B_in_the_world(m, q))[:3], J[0] - J[1], 1e-14)
 
 
-# -- section 2: D, B, G and H belong together
+# -- section 2: relations of D, B, G and H
 
 
 @few(40)
 @given(m=anything, seed=seeds)
 def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
-    """D B = 0 (eq 6), but for the rows that stand for rotors."""
+    """D B = 0 (eq 6), except for the rows that represent rotors."""
     q, _, _ = state(m, seed)
     bodies = place_bodies(m.tree, q)
     B, (D, _) = body_jacobians(m.tree, bodies), constraints(m.tree, q, bodies)
@@ -176,7 +177,7 @@ def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
 
 
 def test_a_hanging_weight() -> None:
-    """The joint holds it: 2 kg up, no moment."""
+    """The joint carries 2 kg upwards, without a moment."""
     m = mechanism_of("weight", [Body("bob", 2.0, (0, 0, -1), ((1, 0, 0), (0, 1, 0), (0, 0, 1)))],
                  [Joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))])  # fmt: skip
     close(absolute_coordinates.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
@@ -205,7 +206,7 @@ SIZES = range(2, 13)
     ],
 )
 def test_break_even_in_operations(kind: str, general: int, alternate: int) -> None:
-    """`general` has nothing special in it; `alternate` is an idealised robot. The paper does not describe its chain."""
+    """`general` has no special values; `alternate` is an idealised robot. The paper does not describe its chain."""
     sizes = SIZES if kind != "spherical" else range(2, 8)
     for make, n in ((lambda n: general_chain(n, kind), general), (lambda n: zoo.chain(n, kind), alternate)):
         found = break_even(count_operations(make, sizes, RECURSIVE), count_operations(make, sizes, DIRECT))
@@ -220,7 +221,7 @@ def test_a_parallel_system_is_better_done_directly(twist: str) -> None:
     direct, recursive = (count_operations(make.__getitem__, SIZES, by) for by in (DIRECT, RECURSIVE))
     assert all(direct[n] < recursive[n] for n in SIZES)
     for counts in (direct, recursive):
-        steps = np.diff([counts[n] for n in range(2, 13, 2)])  # by two: of the alternate ones every second is alike
+        steps = np.diff([counts[n] for n in range(2, 13, 2)])  # in twos: every second alternate joint is identical
         assert np.ptp(steps) <= 0.01 * steps[0]
 
 
@@ -244,7 +245,10 @@ def speedups(graphs: list[Graph]) -> list[float]:
 
 
 def test_the_critical_path_grows_linearly() -> None:
-    """Exactly, for a chain without special numbers: 11 operations a joint folded, 12 where its numbers are inputs."""
+    """The growth is exact for a chain without special numbers.
+
+    It is 11 operations a joint with folded constants, 12 where its numbers are inputs.
+    """
     for how, each in ((folded_graph, 11), (unfolded_graph, 12)):
         spans = [how(general_chain(n)).span(UNIT_COSTS) for n in range(3, 13)]
         assert set(np.diff(spans)) == {each}
@@ -255,13 +259,14 @@ def test_the_critical_path_of_the_stanford_arm_grows_linearly(how: Any, each: fl
     n, spans = np.arange(2, 7), [g.span(UNIT_COSTS) for g in of_stanford(how)][1:]
     slope, start = np.polyfit(n, spans, 1)
     assert slope == pytest.approx(each, abs=0.3)
-    assert np.abs(start + slope * n - spans).max() < 2  # its joints are not all alike
+    assert np.abs(start + slope * n - spans).max() < 2  # its joints are not all identical
 
 
 def test_speed_up_of_the_stanford_arm() -> None:
-    """The paper has 11 to 76. Nearly so has a program for any arm (its numbers are inputs) that multiplies full
-    matrices; one that leaves out the zero blocks of B and the upper triangle has less work in the same time, and one
-    that is compiled for this arm much less.
+    """The paper has speed-ups of 11 to 76, and so nearly has our program for any arm.
+
+    That program has the arm's numbers as inputs and multiplies full matrices. A program that omits the zero blocks of B
+    and the upper triangle has less work in the same time, and one that is compiled for this arm has much less.
     """
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
     full, program, compiled = (speedups(of_stanford(how)) for how in (dense_graph, unfolded_graph, folded_graph))
@@ -273,6 +278,6 @@ def test_speed_up_of_the_stanford_arm() -> None:
 
 
 def test_the_recursive_form_gains_less() -> None:
-    """Its work and its path both grow with n: the gain stays below 20 however long the chain is."""
+    """Its work and its path both grow with n, so the speed-up stays below 20 for any length of the chain."""
     graphs = [unfolded_graph(general_chain(n), RECURSIVE) for n in (6, 12)]
     assert all(15 < x < 20 for x in speedups(graphs))

@@ -1,7 +1,7 @@
-"""Closed loops of P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein, 1989, sections 2.3 and 3, by our own equations; and
-the accelerations with which Andrews' squeezing mechanism starts.
+"""Closed loops of Nikravesh et al. 1989, sections 2.3 and 3, by our own equations; Andrews' squeezing mechanism.
 
-(test_nikravesh1989.py has D* and B themselves.)
+The authors are P. E. Nikravesh, G. Gim, A. Arabyan and U. Rein. Of Andrews' mechanism the accelerations at the start
+are checked. (test_nikravesh1989.py has D* and B themselves.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trees import close
 
 FOURBAR = zoo.slider_fourbar()
 PRINTED = zoo.data("slider_fourbar")
-HERE = [0.0] * 4  # the configuration that was found for the printed numbers
+HERE = [0.0] * 4  # the configuration found for the printed numbers
 
 
 def partition(C: Any, dependent: list[int]) -> constrained_dynamics.CoordinatePartition:
@@ -32,10 +32,10 @@ def partition(C: Any, dependent: list[int]) -> constrained_dynamics.CoordinatePa
 
 
 def test_the_printed_matrix_of_the_cut_joint() -> None:
-    """D*B (15). The paper's vector between the ends points the other way."""
+    """D*B (15). The paper's vector between the ends has the opposite direction."""
     C = FOURBAR.closure_jacobian(HERE)
     np.testing.assert_allclose(-C[:3], PRINTED["DstarB"], atol=5e-5)
-    close(C[3:], np.zeros((2, 4)), 1e-15)  # both axes stay parallel by themselves
+    close(C[3:], np.zeros((2, 4)), 1e-15)  # both axes stay parallel without a constraint
     close(FOURBAR.closure(HERE), np.zeros(5), 1e-15)
 
 
@@ -66,7 +66,7 @@ def test_the_printed_E() -> None:
 
 @pytest.mark.parametrize("dependent", [[2, 3], [1, 2], [1, 3]])
 def test_both_forms_are_one_motion(dependent: list[int]) -> None:
-    """Multipliers (13, 14) and minimal coordinates (19 to 25), whatever coordinates are independent."""
+    """Multipliers (13, 14) and minimal coordinates (19 to 25) agree for all independent coordinates."""
     m, found = FOURBAR, FOURBAR.loop_analysis
     q = m.assemble({"R2": 0.3})[0]
     v = m.assemble(q, {"T1": 0.4, "R2": -0.7, "R3": 0.2})[1]
@@ -80,14 +80,14 @@ def test_both_forms_are_one_motion(dependent: list[int]) -> None:
 
 
 def test_coordinates_that_cannot_depend() -> None:
-    """The slide moves by itself: no choice of dependent coordinates has it."""
+    """The slide moves independently, so no choice of dependent coordinates contains it."""
     C = FOURBAR.closure_jacobian(HERE)[list(FOURBAR.loop_analysis.kept)]
     assert len(choose_pivots(C[:, [0, 3]])[0]) == 1
 
 
 @pytest.mark.parametrize("by", applicable_methods("forward_dynamics", zoo.andrews().tree), ids=lambda by: by.name)
 def test_andrews_squeezer_starts_as_published(by: Any) -> None:
-    """Accelerations at the start, of the mechanism and not of its printed equations."""
+    """Accelerations at the start, from the mechanism and not from its printed equations."""
     m, given = zoo.andrews(), zoo.data("andrews")
     q, v = zoo.start(m)
     close(m.closure(q), np.zeros(15), 1e-15)

@@ -1,6 +1,6 @@
-"""Nikravesh et al. 1989, figure 7: the maximum speed-up of the Stanford arm by its joints, as numbers and as a picture.
+"""Nikravesh et al. 1989, figure 7: the maximum speed-up of the Stanford arm by its joints, as numbers and as a plot.
 
-Of the printed curve the text gives the ends, 11 and 76. tests/papers/test_nikravesh1989.py says what ours come from.
+The text gives only the ends of the printed curve, 11 and 76. tests/papers/test_nikravesh1989.py derives ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def test_the_curve() -> None:
     least, most = published()["dataflow"]["stanford_max_speedup_n1_to_n6"]
     full = found["full matrices"]
     assert list(full) == [1, 2, 3, 4, 5, 6]
-    assert full[1] == pytest.approx(least, rel=0.2)  # one joint is so little work that a few operations decide
+    assert full[1] == pytest.approx(least, rel=0.2)  # with one joint a few operations decide
     assert full[6] == pytest.approx(most, rel=0.1)
     for row in found.values():
         assert all(a < b for a, b in pairwise(row.values()))

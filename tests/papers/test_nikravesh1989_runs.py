@@ -1,4 +1,4 @@
-"""Nikravesh et al. 1989, section 7: the run of the conclusion, done again. docs/experiments has the page."""
+"""Nikravesh et al. 1989, section 7: repetition of the run of the conclusion. docs/experiments has the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_joint_coordinates_are_about_five_times_as_fast_or_more() -> None:
 
 
 def test_both_formulations_are_one_motion() -> None:
-    """Ten seconds with springs and dampers; not that nothing happens in them."""
+    """Ten seconds with springs and dampers, in which the mechanism does move."""
     by = experiment.formulations()
     for body in ("slide", "crank", "coupler", "rocker"):
         np.testing.assert_allclose(by["absolute"].positions(body), by["joint"].positions(body), atol=1e-6)
@@ -24,7 +24,7 @@ def test_both_formulations_are_one_motion() -> None:
     slide = by["joint"].positions("slide")
     assert np.ptp(slide, axis=0).max() > 0.1
     E = by["minimal"].record["energy"]
-    assert E[-1] < E[0] - 1.0  # the dampers took it
+    assert E[-1] < E[0] - 1.0  # dissipated by the dampers
 
 
 def test_redundant_constraints_are_left_out() -> None:

@@ -1,13 +1,13 @@
 """S. K. Saha, Simulation of industrial manipulators based on the UDU^T decomposition of inertia matrix, 2001.
 
-How the paper counts (section 3): M is multiplications and divisions, A additions and subtractions, of one evaluation of
-the joint accelerations of n revolute joints, the force vector phi given; sines and cosines are free; what depends on
-constants alone is done off-line. Ours is counted alike on a chain with nothing special in it
+The paper's counts (section 3): M is multiplications and divisions, A additions and subtractions, of one evaluation of
+the joint accelerations of n revolute joints with a given force vector phi; sines and cosines are free; everything that
+depends on constants alone is computed off-line. Ours is counted in the same way on a general chain
 (bellcrank.papers.operation_counts).
 
-The print contradicts itself: its counts by step add up to 192 n - 284 multiplications, not 191 n - 284; they leave out
-M^_1, without which m^_1 cannot be had, and count mu_n, which nobody needs. Scan or print are wrong in A.1 (d_i is in
-frame i), in (12) (phi_i instead of tau_i), in A.7 (H is F) and in C.3 (mu_(i-1)(b) is added, not (t)).
+The print contradicts itself: its counts by step add up to 192 n - 284 multiplications, not 191 n - 284; they omit M^_1,
+which m^_1 requires, and count mu_n, which is not used. Scan or print are wrong in A.1 (d_i is in frame i), in (12)
+(phi_i instead of tau_i), in A.7 (H is F) and in C.3 (mu_(i-1)(b) is added, not (t)).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def first(key: str, other: str, what: str) -> int:
     return max(dearer, default=1) + 1
 
 
-# -- the print against itself
+# -- contradictions of the print
 
 # Section 3, the counts in braces: (M by n, M, A by n, A).
 BRACES = {
@@ -95,8 +95,8 @@ def test_table_I_has_the_values_of_its_polynomials(key: str) -> None:
 def test_what_the_paper_claims_of_its_table() -> None:
     for other in LINEAR[1:]:  # "the best in terms of multiplication count"
         assert first("saha", other, "M") == 2
-    assert first("featherstone", "saha", "A") == 12  # and of additions up to eleven joints
-    # "n >= 10 for the algorithm presented": that is multiplications alone; of all operations it is 12.
+    assert first("featherstone", "saha", "A") == 12  # and "of additions" up to eleven joints
+    # "n >= 10 for the algorithm presented": this is true of multiplications alone; for all operations it is 12.
     assert first("saha", "walker_orin_featherstone", "M") == 10
     assert first("saha", "walker_orin_featherstone", "MA") == 12
     # "better than the one reported earlier", 201 n - 335 and 193 n - 361: from six joints on.
@@ -105,14 +105,15 @@ def test_what_the_paper_claims_of_its_table() -> None:
     assert next(n for n in range(2, 20) if count("saha", "A", n) <= earlier_A(n)) == 6
 
 
-# -- ours against the print
+# -- our counts against the print
 
 
 @pytest.mark.parametrize("row", OURS.values(), ids=OURS)
 @pytest.mark.parametrize("n", [6, 10])
 def test_no_more_operations_than_the_print(row: PublishedCount, n: int) -> None:
-    """denoc against the paper's own row; against the quoted ones denoc and crba with phi given too, and aba with all
-    forces for Brandl's, which includes them.
+    """denoc is compared with the paper's own row, the other methods with the quoted rows.
+
+    denoc and crba also have phi given; aba has all forces for Brandl's count, which includes them.
     """
     assert compare_counts(row).ours(n) <= compare_counts(row).theirs(n)
     assert compare_counts(row).counts[n][0] <= count(row.key, "M", n)
@@ -145,10 +146,10 @@ def test_the_factors_are_articulated_bodies_seen_from_the_joints(m: Mechanism) -
     close(U @ np.diag(D) @ U.T, M)  # 11
     assert D.min() > 0
     for k in range(m.nv):
-        # The arm from joint k on, free to move, with what carries it held: a unit force on joint k ...
+        # The arm from joint k on is free to move, and its carrier is fixed: a unit force on joint k ...
         outer = np.linalg.inv(M[k:, k:])[:, 0]
         close(D[k], 1 / outer[0])  # ... accelerates it by 1 / m^_k: the inertia of articulated body k about its joint
-        close(U[:k, k], M[:k, k:] @ outer)  # ... and is felt as alpha_ik by joint i
+        close(U[:k, k], M[:k, k:] @ outer)  # ... and acts as alpha_ik on joint i
 
 
 @pytest.mark.parametrize("m", ARMS, ids=lambda m: m.name)
@@ -180,8 +181,10 @@ def test_bodies_beside_each_other_do_not_fill_the_factors_in() -> None:
 
 
 def planar(q: Array, v: Array, a: Array) -> Array:
-    """Torques of three equal rods in a vertical plane, as textbooks have them: Lagrange's equations in the absolute
-    angles th, T = sum J_i w_i^2 / 2 + K12 w1 w2 cos(th2 - th1) + K13 w1 w3 cos(th3 - th1) + K23 w2 w3 cos(th3 - th2).
+    """Torques of three equal rods in a vertical plane by Lagrange's equations in the absolute angles th.
+
+    T = sum J_i w_i^2 / 2 + K12 w1 w2 cos(th2 - th1) + K13 w1 w3 cos(th3 - th1) + K23 w2 w3 cos(th3 - th2), as in
+    textbooks.
     """
     given, g = zoo.data("planar3r"), 9.81
     m, l = given["mass"], given["length"]
@@ -198,7 +201,7 @@ def planar(q: Array, v: Array, a: Array) -> Array:
 
 
 def explicit(q: Array, v: Array, torque: Array) -> Array:
-    """The same solved for the accelerations."""
+    """Solve these equations for the accelerations."""
     still = planar(q, v, np.zeros(3))
     M = np.transpose([planar(q, v, e) - still for e in np.eye(3)])
     return np.asarray(np.linalg.solve(M, torque - still))
@@ -258,7 +261,7 @@ def test_simulations_of_the_planar_arm_match(forced: bool) -> None:
 
 
 def test_the_force_vector_is_inverse_dynamics_at_rest() -> None:
-    """Eq 1: phi = tau - C dtheta, where section 2 takes C dtheta from inverse dynamics with ddtheta = 0."""
+    """Eq 1: phi = tau - C dtheta, where section 2 computes C dtheta by inverse dynamics with ddtheta = 0."""
     m = zoo.stanford()
     q, v, f = state(m, 4)
     phi = (np.array(f) - np.array(rnea.inverse_dynamics(m.tree, q, v, [0.0] * 6))).tolist()

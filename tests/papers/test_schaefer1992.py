@@ -1,11 +1,11 @@
-"""Schaefer and Schiehlen 1992: the equations (5), (6), (7) by themselves, and what the graph shows of section 3.
+"""Schaefer and Schiehlen 1992: the equations (5), (6), (7), and the graph's view of section 3.
 
 The paper prints no operation counts. It prints times on transputers for the Stanford arm: 1596 us on one, 1141 us on
 three, a speed-up of 1.4 by strategies 2 and 3 together, and 1.8 with about 500 us of control on the third. Times here
-are the operations of the traced graph at what Wong 1991 gives for the same processor (published.toml: 1 us a
-multiplication, 0.5 us an addition, 7 us a sine or cosine, 12 us to send three numbers), with nothing for fetching and
-storing. Modules are the nodes that an output needs. The paper's arm is Kane and Levinson's; ours, Saha's, has the same
-five hinges and one slide.
+are the operations of the traced graph with the costs of Wong 1991 for the same processor (published.toml: 1 us a
+multiplication, 0.5 us an addition, 7 us a sine or cosine, 12 us to send three numbers), without fetching and storing.
+Modules are the nodes that an output needs. The paper's arm is Kane and Levinson's; ours, Saha's, has the same five
+hinges and one slide.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRICE = {"sin": TRANSPUTER["sincos_us"], "cos": TRANSPUTER["sincos_us"]} | {
     "sub": TRANSPUTER["add_us"],
     "neg": 0.0,
 }
-# Labels of free_bodies.py: where the bodies and their axes are, the paper's J (B there) and I (J there).
+# Labels of free_bodies.py: positions and axes of the bodies, the paper's J (B there) and I (J there).
 FREE = {"pose", "r", "u", "B", "J"}
 GENERAL = random_tree(7, [*ALL, "revolute"], [0, 0, 1, 1, 2, 3, 5, 4])
 
@@ -66,7 +66,7 @@ def global_form(m: Mechanism, q: Any, v: Any, tau: Any) -> dict[str, Any]:
 
 
 def test_constraint_forces_do_no_work() -> None:
-    """Qbar^T J = 0, and together they are all there is: f + q = 6 p."""
+    """Qbar^T J = 0, and the directions are complete: f + q = 6 p."""
     g = global_form(GENERAL, *state(GENERAL))
     assert np.abs(g["Qbar"].T @ g["J"]).max() < 1e-14
     both = np.hstack([g["Qbar"], g["J"]])
@@ -75,9 +75,9 @@ def test_constraint_forces_do_no_work() -> None:
 
 
 def test_the_newton_euler_equations_of_all_bodies_hold() -> None:
-    """(5), with constraint forces from (7) and accelerations by another method; with them, (6) and (2)."""
+    """(5) holds with constraint forces from (7) and accelerations by another method; so do (6) and (2)."""
     q, v, tau = state(GENERAL)
-    tau = [0.0] * GENERAL.nv  # so that all of qbar is gravity
+    tau = [0.0] * GENERAL.nv  # so that qbar is gravity alone
     g = global_form(GENERAL, q, v, tau)
     a = np.array(aba.forward_dynamics(GENERAL.tree, q, v, tau))
     held, N, right, _ = reaction_equations.equations(GENERAL.tree, q, v, tau, place_bodies(GENERAL.tree, q, v))
@@ -107,8 +107,9 @@ def test_only_joints_on_the_same_body_meet_in_the_matrix_of_reactions() -> None:
 
 
 def test_the_equations_of_reaction_do_not_wait_for_those_of_motion() -> None:
-    """Section 3: completely independent. In one graph of both, (7) uses no element of M that is computed, nor its
-    factors, nor an acceleration; what they share are the free bodies, kbar and qbar.
+    """Section 3: completely independent. In a graph of both, (7) uses no computed element of M.
+
+    It uses neither the factors of M nor an acceleration; both share the free bodies, kbar and qbar.
     """
     m = bc.zoo.stanford()
 
@@ -122,11 +123,11 @@ def test_the_equations_of_reaction_do_not_wait_for_those_of_motion() -> None:
     shared = {s: n for s, n in parts["reactions"].items() if s in parts["ydd"]}
     assert letters(shared.values()) <= FREE | {"k", "g", "passive", "M"}
     assert not shared.keys() & {x.serial for x in g.outputs["M"].flat if isinstance(x, Node)}
-    by_accident = [n for n in shared.values() if n.label.startswith("M")]  # products that occur in both
+    by_accident = [n for n in shared.values() if n.label.startswith("M")]  # products that occur in both by coincidence
     assert len(by_accident) < 0.05 * len(shared)
 
 
-# -- section 3: the strategies, as the graph shows them
+# -- section 3: the strategies in the graph
 
 
 def modules(g: Graph) -> dict[str, dict[int, Node]]:
@@ -163,7 +164,7 @@ def letters(nodes: Iterable[Node]) -> set[str]:
 
 
 def inputs_needed(g: Graph) -> dict[int, set[tuple[str, int]]]:
-    """Which inputs every node depends on."""
+    """The inputs on which every node depends."""
     needs: dict[int, set[tuple[str, int]]] = {}
     for n in g.nodes:
         needs[n.serial] = {n.args} if n.op == "input" else set().union(*(needs[a.serial] for a in n.operands))
@@ -171,7 +172,7 @@ def inputs_needed(g: Graph) -> dict[int, set[tuple[str, int]]]:
 
 
 def factors(g: Graph, parts: dict[str, dict[int, Node]]) -> dict[int, Node]:
-    """The factorisation: what stands in the solution of (6) and needs neither velocities nor forces."""
+    """The factorisation: the part of the solution of (6) that needs neither velocities nor forces."""
     needs = inputs_needed(g)
     solution = {s: n for s, n in parts["ydd"].items() if n.label.startswith("L[")}
     return {s: n for s, n in solution.items() if {name for name, _ in needs[s]} == {"q"}}
@@ -179,7 +180,7 @@ def factors(g: Graph, parts: dict[str, dict[int, Node]]) -> dict[int, Node]:
 
 @pytest.mark.parametrize("make", [bc.zoo.stanford, bc.zoo.puma600, bc.zoo.torso], ids=lambda f: f.__name__)
 def test_strategy_2_the_global_vectors_share_where_the_bodies_are_and_nothing_else(make: Any) -> None:
-    """J, kbar and qbar are computed completely concurrently; M, k and q have J in common too."""
+    """J, kbar and qbar share only positions and are computed completely concurrently; M, k and q also share J."""
     parts = modules(motion(make()))
 
     def shared(a: str, b: str) -> set[str]:
@@ -191,7 +192,7 @@ def test_strategy_2_the_global_vectors_share_where_the_bodies_are_and_nothing_el
     assert shared("M", "k") <= FREE
     assert shared("M", "q") <= {"pose", "r", "u", "B"}
     assert shared("k", "q") <= {"pose", "r", "u", "B"}
-    # What M and k do not share is most of each: a processor each pays.
+    # Less than 0.6 of M and k is shared, so one processor for each is worthwhile.
     assert all(len(parts["M"].keys() & parts["k"].keys()) < 0.6 * len(parts[name]) for name in "Mk")
 
 
@@ -201,13 +202,13 @@ def test_strategy_3_the_factorisation_runs_beside_the_force_vectors() -> None:
     L = factors(g, parts)
     assert L
     assert not L.keys() & (parts["M"].keys() | parts["k"].keys() | parts["q"].keys())
-    # With this one beside k and q, only two triangular solutions are left for the end.
+    # If this one runs beside k and q, only two triangular solutions remain for the end.
     end = parts["ydd"].keys() - L.keys() - parts["M"].keys() - parts["k"].keys() - parts["q"].keys()
     assert microseconds(parts["ydd"][s] for s in end) < 0.05 * microseconds(parts["ydd"].values())
 
 
 def test_strategy_1_branches_of_a_tree_share_the_trunk_alone() -> None:
-    """Head and arms of the torso: what two of them have in common depends on the trunk's angle and speed only."""
+    """Head and arms of the torso share only results of the trunk's angle and speed."""
     m = bc.zoo.torso()
     g, head_and_arms = motion(m), [i for i, up in enumerate(m.parent) if up == 0]
     assert len(head_and_arms) == 3
@@ -225,8 +226,10 @@ def test_strategy_1_branches_of_a_tree_share_the_trunk_alone() -> None:
 
 
 def three(m: Mechanism) -> tuple[float, list[float], float]:
-    """Time on one processor; on three, strategies 2 and 3: [M and its factors, k, q], each with its own kinematics; and
-    the end, with the vector k sent over before it."""
+    """Times on one processor, and on three with strategies 2 and 3.
+
+    On three: [M and its factors, k, q], each with its own kinematics; and the end, after the vector k has been sent.
+    """
     g = motion(m)
     parts = modules(g)
     L = factors(g, parts)
@@ -245,9 +248,9 @@ def test_the_speed_up_of_the_stanford_arm_on_three_transputers() -> None:
     assert one / (max(beside) + end) == pytest.approx(TRANSPUTER["stanford_speedup"], rel=0.1)
     # As in figure 8 the third processor, with q, is idle for most of the cycle ...
     assert beside[2] < 0.2 * max(beside)
-    # ... and the other two are busy alike.
+    # ... and the other two are equally busy.
     assert beside[0] == pytest.approx(beside[1], rel=0.15)
-    # What the equations need at the processor's own speed is below what was measured, but not by far.
+    # The computed time at the processor's own speed is below the measured one, but not by far.
     assert 0.5 < one / TRANSPUTER["stanford_one_transputer_us"] < 1.0
 
 
@@ -258,7 +261,7 @@ def test_the_printed_speed_ups_are_those_of_the_printed_times() -> None:
 
 
 def test_there_is_far_more_parallelism_than_three_processors_take() -> None:
-    """Work over span: fine grain would keep some twenty processors busy, where the recursive way would keep five."""
+    """Work over span: fine grain would keep some twenty processors busy, the recursive method five."""
     found = {}
     for name in ("newton_euler_symbolic", "aba"):
         g = graph(bc.zoo.stanford(), "forward_dynamics", method=name)
@@ -267,7 +270,7 @@ def test_there_is_far_more_parallelism_than_three_processors_take() -> None:
     assert found["aba"] < 0.4 * found["newton_euler_symbolic"]  # "leads to a coupling of all computations"
 
 
-# -- counts: none are printed; these are ours, on the general chain of papers.py
+# -- operation counts, which the paper does not print: ours, on the general chain of papers.py
 
 COUNTED = [
     (
@@ -295,7 +298,7 @@ COUNTED = [
 
 @pytest.mark.parametrize(("row", "M", "A"), COUNTED, ids=[row.function for row, _, _ in COUNTED])
 def test_counts_are_known(row: papers.PublishedCount, M: str, A: str) -> None:
-    """O(n^3) for M, as section 2 says of the non-recursive way; O(n) for the sparse equations of reaction."""
+    """O(n^3) for M, as section 2 states for the non-recursive method; O(n) for the sparse equations of reaction."""
     found = papers.compare_counts(row)
     assert (str(found.M), str(found.A)) == (M, A)
     assert found.least_n <= 4

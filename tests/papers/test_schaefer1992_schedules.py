@@ -1,10 +1,10 @@
-"""Schaefer and Schiehlen 1992, section 3 to 5: the three strategies as tasks, and figures 7 and 8 as schedules.
+"""Schaefer and Schiehlen 1992, sections 3 to 5: the three strategies as tasks, and figures 7 and 8 as schedules.
 
 The paper measures 1596 us on one transputer and 1141 us on three, a speed-up of 1.4; with about 500 us of control on
-the third processor it is 1.8. Ours are the operations of the traced graph at Wong's prices, nothing for fetching and
-storing, so our times are two thirds of the print's. The speed-up is a ratio and does not have that excuse: ours is
-1.5, and 1.55 if nobody has to be told the state. What is left between 1.5 and 1.4 is in the shaded parts of figure 8,
-pure communication, with an overhead for each message that the price of a link's own work does not contain.
+the third processor it is 1.8. Ours are the operations of the traced graph at Wong's costs without fetching and storing,
+so our times are two thirds of the printed ones. The speed-up is a ratio and should not be affected: ours is 1.5, and
+1.55 if the state need not be sent. The difference between 1.5 and 1.4 is in the shaded parts of figure 8: pure
+communication, with an overhead per message that the cost of a link does not contain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def names(todo: Tasks) -> list[str]:
     return [task.name for task in todo]
 
 
-# -- the cuts
+# -- partitions into tasks
 
 
 @pytest.mark.parametrize("control", CONTROL_LAWS)
@@ -66,7 +66,7 @@ def test_every_combination_computes_everything_and_can_be_followed(name: str, ch
     s = list_schedule(todo, machine("complete:3", "t800"))
     s.check()
     one = list_schedule(tasks_of(m, control="proportional"), machine("single", "t800"))
-    assert s.work == one.work  # what is copied is no work on one processor
+    assert s.work == one.work  # copied operations do not count as work on one processor
     assert s.bound <= s.makespan
 
 
@@ -104,7 +104,7 @@ def test_the_subsystem_approach_is_not_beneficial_in_a_chain_but_in_a_tree() -> 
     both = "modules + factorisation"
     assert chain["subsystems", "copied"] == 1.0
     assert chain["subsystems + " + both, "copied"] == chain[both, "copied"]
-    assert max(chain.values()) == chain[both, "copied"]  # and what the paper chose is the best of all
+    assert max(chain.values()) == chain[both, "copied"]  # and the paper's choice is the best of all
     assert chain["modules", "copied"] < chain[both, "copied"]  # "this third strategy pays off in any case"
     assert tree["subsystems", "sent"] > 1.3 * tree[both, "copied"]
     assert max(tree.values()) > 2.2
@@ -126,26 +126,26 @@ def test_figure_8() -> None:
     assert e.one.makespan == pytest.approx(0.64 * SAID["stanford_one_transputer_us"], rel=0.03)
     assert e.three.makespan == pytest.approx(0.60 * SAID["stanford_three_transputers_us"], rel=0.03)
     assert e.speedup == pytest.approx(SAID["stanford_speedup"], rel=0.08)
-    # The first two are busy alike; the third has most of its time left for control, about 500 us in the paper.
+    # The first two are equally busy; the third is mostly free for control, about 500 us in the paper.
     assert e.three.busy[0] == pytest.approx(e.three.busy[1], rel=0.1)
     assert e.third_idle > 500.0
 
 
 def test_the_general_scheduler_finds_the_authors_placement() -> None:
-    """Or one as good: figure 8 was placed by hand."""
+    """The placement is the same or equally good: figure 8 was placed by hand."""
     todo = tasks_of(bc.zoo.stanford(), "modules", "factorisation")
     assert list_schedule(todo, machine("complete:3", "t800")).makespan == figure_8(state=False).three.makespan
 
 
 def test_smaller_tasks_gain_more_than_the_modules_do() -> None:
-    """The same equations on the same three transputers, placed by cluster: what coarse grain leaves on the table."""
+    """Placed by cluster on three transputers, the equations show what coarse grain does not use."""
     g = graphs.graph(bc.zoo.stanford(), "forward_dynamics", "newton_euler_symbolic")
     s = schedule(g, machine("complete:3", "t800"))
     assert s.speedup > 2.4
 
 
 def test_control_raises_the_speed_up() -> None:
-    """A law that fits on the third processor costs one processor its whole time and three of them nothing."""
+    """A control law that fits on the third processor adds its full time on one processor and none on three."""
     plain, law, torque = (figure_8(control) for control in CONTROL_LAWS)
     assert law.three.makespan == plain.three.makespan
     assert plain.speedup < law.speedup < torque.speedup

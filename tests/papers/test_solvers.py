@@ -1,4 +1,4 @@
-"""The systolic solvers of wong1991, section 4.5: the right answer, in the printed number of cycles."""
+"""The systolic solvers of wong1991, section 4.5: correct results in the printed number of cycles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOLVERS = {"feed_forward": feed_forward, "back_substitution": back_substitution}
 
 
 def system(n: int, seed: int = 0) -> tuple[list[list[Fraction]], list[Fraction]]:
-    """Positive definite, in fractions: what comes out is right or wrong, not nearly right."""
+    """Positive definite, in fractions: results are exactly right or wrong."""
     rng = np.random.default_rng([n, seed])
     B = [[Fraction(int(x)) for x in row] for row in rng.integers(-4, 5, (n, n))]
     A = [[sum((B[i][k] * B[j][k] for k in range(n)), Fraction(i == j)) for j in range(n)] for i in range(n)]
@@ -48,7 +48,7 @@ def test_solutions_in_floats(n: int, seed: int, solver: str) -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_feed_forward_takes_4n_cycles(n: int) -> None:
-    """ "x_1 being first after 3 n cycles": it is computed in cycle 3 n, and outside with the next."""
+    """x_1 is computed in cycle 3 n and leaves with the next: "x_1 being first after 3 n cycles"."""
     s = feed_forward(*system(n))
     assert (s.cycles, s.first_cycle, s.cells) == (4 * n, 3 * n, n * (n + 1) // 2 + n)
 

@@ -1,4 +1,4 @@
-"""What is said of all seeds at once: `bellcrank count chain --papers` and docs/methods/family.md."""
+"""Tables over all papers: `bellcrank count chain --papers` and docs/methods/family.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = papers.PUBLISHED_COUNTS
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.key}-{row.method}" for row in ROWS])
 def test_our_form_needs_no_more_than_the_print(row: papers.PublishedCount) -> None:
-    """Of the paper's own method, and of other ways to the same."""
+    """For the paper's own method, and for other methods of the same quantity."""
     found = papers.compare_counts(row)
     for n in (6, 10):
         assert found.ours(n) <= found.theirs(n)
@@ -30,7 +30,7 @@ def test_every_printed_count_is_compared() -> None:
     compared = {(row.table, row.key) for row in ROWS}
     for table in ("forward_dynamics", "wong_parts", "mass_matrix"):
         missing = [key for key in counts[table] if (table, key) not in compared]
-        assert missing in ([], ["bae"])  # Bae's is of two functions: test_wong1991_compared.py
+        assert missing in ([], ["bae"])  # Bae's count is of two functions: test_wong1991_compared.py
 
 
 def test_the_command_prints_what_is_compared() -> None:
@@ -51,9 +51,9 @@ def test_the_command_prints_what_is_compared() -> None:
 def test_the_page_has_every_method() -> None:
     table = PAGE[PAGE.index("| method | J |") :].split("\n\n")[0]
     named = {name for line in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-    none = {"kinematics", "closure", "derivatives", "coriolis", "centroidal", "frame_motion"}  # no formulations
+    none = {"kinematics", "closure", "derivatives", "coriolis", "centroidal", "frame_motion"}  # not formulations
     assert named == set(METHODS) - none
-    assert f"{len(named) + 1} methods" in PAGE  # and kinematics, without which there is none
+    assert f"{len(named) + 1} methods" in PAGE  # and kinematics, which all of them need
 
 
 SHOWN = {

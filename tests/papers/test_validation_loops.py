@@ -1,5 +1,7 @@
-"""Public validation problems with closed loops, run as mechanisms: M. Gonzalez, D. Dopico, U. Lugris and J. Cuadrado,
-2006 (IFToMM A01 to A03); E. Hairer and G. Wanner, 1996, section VII.7 (Andrews' squeezer); and machines of the zoo.
+"""Public validation problems with closed loops, run as mechanisms; and machines of the zoo.
+
+Sources: M. Gonzalez, D. Dopico, U. Lugris and J. Cuadrado, 2006 (IFToMM A01 to A03); E. Hairer and G. Wanner, 1996,
+section VII.7 (Andrews' squeezer).
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def test_a_pendulum_as_a_tree() -> None:
 
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
 def test_a_pendulum_as_a_free_ball_on_a_rod(form: str) -> None:
-    """In minimal coordinates x and y take turns: where one stands still, the other one is independent."""
+    """In minimal coordinates x and y take turns: where one is stationary, the other is independent."""
     m = zoo.rod_pendulum()
     run = ended(bc.simulate(m, 10, step=STEP, every=1.0, form=form))
     assert off(m, run, "P", PENDULUM) < 1e-8
@@ -66,7 +68,7 @@ def test_a_pendulum_as_a_free_ball_on_a_rod(form: str) -> None:
     assert (run.provenance["partitions changed"] > 10) == (form == "minimal")
 
 
-# -- A02: windows in a row, again and again through the position where they are flat, and free to fold
+# -- A02: windows in a row, repeatedly through their flat position, where they are free to fold
 
 
 @pytest.mark.parametrize("n", FOUR_BARS)
@@ -81,7 +83,7 @@ def test_n_four_bars(n: int) -> None:
 
 
 def test_four_bars_are_flat_again_and_again() -> None:
-    """Or the test above would not meet what it is about."""
+    """Otherwise the test above would not reach its singular configuration."""
     m = zoo.n_four_bar(2)
     q, v = zoo.start(m)
     run = bc.simulate(m, 10, q0=q, v0=v, step=STEP)
@@ -110,17 +112,17 @@ def test_andrews_squeezer(form: str) -> None:
     assert run.provenance["loops open by at most"] < 1e-10
 
 
-# -- spatial and over-constrained machines: which equations are redundant is in tests/unit/test_assembly.py
+# -- spatial and over-constrained machines (tests/unit/test_assembly.py checks which equations are redundant)
 
 
 def delta() -> bc.Mechanism:
-    """With springs where its drives are: limp, it falls through one singular configuration after the other."""
+    """With springs in place of its drives; without them it falls through many singular configurations."""
     m = zoo.delta()
     return replace(m, joints=tuple(replace(j, stiffness=30.0 * (j.name in SHOULDERS)) for j in m.joints))
 
 
 SHOULDERS = ("shoulder1", "shoulder2", "shoulder3")
-MACHINES: dict[str, tuple[Any, dict[str, float], float]] = {  # made by, pushed with, how well the energy is kept
+MACHINES: dict[str, tuple[Any, dict[str, float], float]] = {  # builder, initial push, energy tolerance
     "bricard": (zoo.bricard, {}, 1e-11),
     "double_wishbone": (lambda: zoo.double_wishbone(damping=0.0), {"lower_pivot": 1.0}, 1e-8),
     "delta": (delta, {"shoulder1": 0.5, "shoulder2": -0.3}, 1e-7),
@@ -141,7 +143,7 @@ def test_machines_keep_their_loops_and_their_energy(name: str) -> None:
     assert np.ptp(run.q, axis=0).max() > 0.1  # it does move
 
 
-# -- absolute coordinates: every body free, every joint a loop
+# -- absolute coordinates: every body is free, every joint is a loop
 
 
 @pytest.mark.parametrize("form", ["minimal", "projected"])

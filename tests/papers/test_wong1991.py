@@ -1,13 +1,13 @@
 """Wong 1991, chapters 2 and 3: the Newton-Euler state space method, and Angeles' complement beside it.
 
-How the thesis counts: a serial chain of n revolute joints, joint 1 and gravity along z; sines and cosines are at hand;
-the rotation matrices cost 4 n multiplications; what depends on constants alone is done off-line. The force vector finds
-the transformation matrix ready (section 3.3.1), so its count is what it adds to the inertia matrix. A division is
-a multiplication, and tau - f_v is not counted; ours counts it.
+The thesis counts a serial chain of n revolute joints, with joint 1 and gravity along z; sines and cosines are given;
+the rotation matrices cost 4 n multiplications; everything that depends on constants alone is computed off-line. The
+force vector uses an existing transformation matrix (section 3.3.1), so its count is the addition to the inertia matrix.
+A division counts as a multiplication, and tau - f_v is not counted; ours counts it.
 
-What the thesis leaves out: the sum over bodies in 3.23 has (n^3 - n)/6 additions between its terms, which section 3.2
-does not count, although Lilly's count of the same work has them. So our A has n^3 where the print has 5 n^3/6; we stay
-below the print as far as its tables go, and would not beyond about thirty joints.
+The thesis omits: the sum over bodies in 3.23 has (n^3 - n)/6 additions between its terms, which section 3.2 does not
+count, although Lilly's count of the same work has them. So our A has n^3 where the print has 5 n^3/6; our count is
+below the print within its tables, but would exceed it beyond about thirty joints.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_the_force_vectors_are_of_the_printed_order() -> None:
 
 
 def test_the_solver_is_the_printed_one() -> None:
-    """To the operation, additions and multiplications apart."""
+    """Additions and multiplications agree exactly."""
     c = compare_counts(row("ness", "accelerations"))
     assert (parse_polynomial(c.row.printed["M"]), parse_polynomial(c.row.printed["A"])) == (c.M, c.A)
 
@@ -75,7 +75,7 @@ def test_the_tables_add_up() -> None:
 
 
 def test_the_steps_of_the_printed_force_vector_do_not_add_up() -> None:
-    """Section 3.3.1, steps 1-7: two multiplications less and n - 1 additions more than table 3.1 says of them."""
+    """Section 3.3.1, steps 1-7: two multiplications fewer and n - 1 additions more than in table 3.1."""
     printed = published()["counts"]["wong_parts"]["force_vector"]
     for n in (2, 6, 10):
         m = (n - 1) * (8 + 10 + 6 + 26 + 24) + 1 + 12 + 3 * n + 15 + 3 * n**2
@@ -84,7 +84,7 @@ def test_the_steps_of_the_printed_force_vector_do_not_add_up() -> None:
 
 
 def test_tables_3_2_and_3_3() -> None:
-    """As printed, but for 536 where Angeles' force vector is 531, and 851 where the proposed inertia matrix is 859."""
+    """As printed, except 536 where Angeles' force vector is 531, and 851 where the proposed inertia matrix is 859."""
     counts = published()["counts"]
 
     def table(part: str, key: str, kind: str, sizes: range) -> list[int]:
@@ -99,14 +99,14 @@ def test_tables_3_2_and_3_3() -> None:
 
 
 def test_body_coordinates_are_cheaper_than_mixed_frames() -> None:
-    """The point of chapter 3."""
+    """This is the main claim of chapter 3."""
     for function, inputs in (("mass_matrix", ("q",)), ("bias", ("q", "v")), ("forward_dynamics", ("q", "v", "tau"))):
         ours, mixed = (sum(PublishedCount("", "", m, function, inputs).tally(6)) for m in ("ness", "hemami"))
         assert ours < mixed
 
 
 def test_the_torso_has_the_printed_connectivity() -> None:
-    """3.48: which columns a row of the transformation has."""
+    """3.48: the nonzero columns of each row of the transformation."""
     m = bc.zoo.torso()
     H = ness.transformation(m.tree, state(m)[0])
     printed = ["1", "11", "101", "1011", "10001", "100011"]
@@ -129,7 +129,7 @@ def body_jacobian(m: bc.Mechanism, i: int, q: list[Scalar]) -> np.ndarray:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_of_the_transformation_are_jacobians(seed: int) -> None:
-    """ "A series of n Jacobian matrices" (section 3.1.1), for all joints of table 6.1 and the rest."""
+    """Rows are "a series of n Jacobian matrices" (section 3.1.1), for all joints of table 6.1 and the others."""
     kinds = ["floating", "revolute", "prismatic", "cylindrical", "universal", "spherical", "helical", "planar"]
     m = random_tree(seed, kinds, parents=(0, 3, 1, 5, 2, 7))
     q = state(m, seed)[0]

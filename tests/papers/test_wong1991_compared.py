@@ -1,11 +1,11 @@
 """D. Wong 1991, sections 2.2.1-2.2.3: the methods that the thesis compares itself with, and their printed counts.
 
 Counted as in tables 2.1, 3.1, 3.2 and 3.5: M is multiplications and divisions, A additions and subtractions, sines and
-cosines are free, and so is what depends on constants alone; a serial chain of n general revolute joints on a base along
-z. Featherstone's count is without the force vector: it is for (q, phi), as is that of Walker and Orin's method as
-Featherstone implemented it. Walker's sum in table 3.1 contains Luh's force vector.
+cosines are free, and so is everything that depends on constants alone; a serial chain of n general revolute joints on a
+base along z. Featherstone's count excludes the force vector: it is for (q, phi), and so is that of Walker and Orin's
+method as Featherstone implemented it. Walker's sum in table 3.1 contains Luh's force vector.
 
-Where the print contradicts itself we compare with the smaller number; `test_where_the_print_...` say which it is.
+Where the print contradicts itself we compare with the smaller number, which `test_where_the_print_...` records.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIELDS = (6, 10)
 
 
 def printed(table: str, key: str, n: int) -> Fraction:
-    """M + A: of the polynomials, or of the table's own number where that is smaller."""
+    """M + A: of the polynomials, or of the table's own number if that is smaller."""
     row = COUNTS[table][key]
     least = parse_polynomial(row["M"])(n) + parse_polynomial(row["A"])(n)
     return min(least, Fraction(sum(row[f"n{n}"]))) if f"n{n}" in row else least
@@ -53,7 +53,7 @@ def test_no_more_than_the_hand_count(row: PublishedCount, n: int) -> None:
 
 
 def test_walker_and_orin_grow_as_featherstone_counted_them() -> None:
-    """n^3/6 + 23 n^2/2 and n^3/6 + 7 n^2 are what climbing and solving cost in body coordinates, then and now."""
+    """n^3/6 + 23 n^2/2 and n^3/6 + 7 n^2 are the costs of recursion and solution in body coordinates, then and now."""
     row = next(row for row in PUBLISHED_COUNTS if row.key == "walker_orin_featherstone")
     found = compare_counts(row)
     assert found.M.coefficients[2:] == parse_polynomial(row.printed["M"]).coefficients[2:]
@@ -75,9 +75,11 @@ def test_bae_hwang_with_the_force_vector() -> None:
 
 
 def test_the_inertial_frame_is_dearer() -> None:
-    """Lilly and Orin's third method is Bae and Hwang's in body coordinates, which crba does too: for six joints
-    the inertial frame is behind both, because every inertia must be turned into it; at ten it has overtaken Lilly's
-    count, because forces need not be moved. Featherstone's method too is cheaper in body coordinates (aba).
+    """Lilly and Orin's third method is Bae and Hwang's in body coordinates, as crba is.
+
+    For six joints the inertial frame is more expensive than both, because every inertia must be rotated into it; at ten
+    it is cheaper than Lilly's count, because forces need not be moved. Featherstone's method is also cheaper in body
+    coordinates (aba).
     """
     bae = compare_counts(PublishedCount("mass_matrix", "lilly_III", "bae_hwang", "mass_matrix", ("q",)))
     best = compare_counts(PublishedCount("mass_matrix", "lilly_III", "crba", "mass_matrix", ("q",)))
@@ -89,11 +91,11 @@ def test_the_inertial_frame_is_dearer() -> None:
     assert all(phi_given(aba, n) < inertial.ours(n) < inertial.theirs(n) for n in FIELDS)
 
 
-# -- the best of ours against every count in the seeds
+# -- our best method against every published count
 
 
 def phi_given(by: Any, n: int) -> int:
-    """M + A of M^-1 phi: the method at rest and weightless, where its velocity terms fold away."""
+    """M + A of M^-1 phi: the method at rest without gravity, where its velocity terms are folded away."""
     still = replace(tree(n, True), gravity=ZERO)
     shapes: dict[str, tuple[int, ...]] = {"q": (n,), "phi": (n,)}
     return sum(tally(trace("phi", lambda q, phi: {"a": by.forward_dynamics(still, q, [0.0] * n, phi)}, shapes)))
@@ -104,7 +106,7 @@ def included(by: Any, n: int) -> int:
     return sum(tally(trace("all", lambda **x: {"a": by.forward_dynamics(tree(n, True), *x.values())}, shapes)))
 
 
-# The tables do not say what Valasek's count contains; ours with the velocity terms is below it.
+# The tables do not state what Valasek's count contains; ours with the velocity terms is below it.
 PHI_GIVEN = ("saha", "featherstone", "walker_orin_featherstone")
 
 
@@ -123,7 +125,7 @@ def test_our_best_mass_matrix_is_the_best(key: str, n: int) -> None:
     assert compare_counts(row).ours(n) < printed("mass_matrix", key, n)
 
 
-# -- what the tables say of themselves
+# -- contradictions of the tables
 
 
 def at(table: str, key: str, what: str, sizes: range) -> list[Fraction]:
@@ -145,7 +147,7 @@ def test_where_the_print_disagrees_about_walker() -> None:
 
 
 def test_where_the_print_disagrees_in_table_3_2() -> None:
-    """One number each is a slip: 555 for 553 (Walker, five joints), 664 for 674 (Fijany, six). Lilly's are right."""
+    """Two numbers are misprints: 555 for 553 (Walker, five joints), 664 for 674 (Fijany, six). Lilly's are right."""
     sizes = range(4, 8)
     assert at("mass_matrix", "walker", "M", sizes) == [389, 553, 741, 953]
     assert at("mass_matrix", "walker", "A", sizes) == [327, 457, 601, 759]

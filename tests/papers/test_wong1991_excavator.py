@@ -1,6 +1,6 @@
-"""Wong 1991, section 5.5.2: what the text says of figs 5.5 to 5.10, on a plain RK4 at the paper's step of 0.01 s.
+"""Wong 1991, section 5.5.2: the text's statements on figs 5.5 to 5.10, checked with plain RK4 at its step of 0.01 s.
 
-The curves themselves are not in the scan. Quotations are shortened; the step is the paper's unless said otherwise.
+The curves themselves are not in the scan. Quotations are shortened; the step is the paper's unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def error(self) -> Any:
-        """Desired less actual, degrees."""
+        """Desired minus actual, degrees."""
         return (self.q_d - self.q) / DEGREE
 
 
@@ -94,13 +94,16 @@ def both(request: pytest.FixtureRequest) -> Run:
 
 
 def test_the_desired_motion_is_the_printed_one() -> None:
-    """ "the cabin rotated 15 degrees and the end effector moved from a radius of 5m to 6.5m at constant radial velocity
+    """The desired swing, radius, height and bucket angle are those of the text.
+
+    "The cabin rotated 15 degrees and the end effector moved from a radius of 5m to 6.5m at constant radial velocity
     while maintaining its original height. The bucket was required to maintain its angle."
     """
     r = run("RESOLVED")
     desired = np.array([[float(x) for x in ARM.forward(q)] for q in r.q_d])
     moving = np.clip(r.t - 5.0, 0.0, 5.0) / 5.0
-    # The stick jumps at 5 s and at 10 s, between the stages of a step: that costs h/6 of its rate, at most.
+    # The stick jumps at 5 s and at 10 s, between the stages of a step, which causes an error of at most h/6 of its
+    # rate.
     np.testing.assert_allclose(desired[:, 0], 5.0 + 1.5 * moving, atol=0.3 * 0.01)
     np.testing.assert_allclose(desired[:, 1] / DEGREE, 15.0 * moving, atol=3.0 * 0.01)
     np.testing.assert_allclose(desired[:, 2], wong.HEIGHT, atol=1e-4)
@@ -109,7 +112,9 @@ def test_the_desired_motion_is_the_printed_one() -> None:
 
 
 def test_boom_and_stick_sag_at_the_start_and_the_cab_does_not(both: Run) -> None:
-    """ "Gravity loading decreases the actual angle while the pressure is still building up from zero. Once the line
+    """Boom and stick sag until the pressure has built up.
+
+    "Gravity loading decreases the actual angle while the pressure is still building up from zero. Once the line
     pressure has built up, the link has a steady state error." The bucket has "a smaller drop in the angle".
     """
     error = both.error[both.at(4.9)]
@@ -130,8 +135,10 @@ def test_the_dead_band_keeps_the_boom_shut_while_it_sags(both: Run) -> None:
 
 
 def test_velocities_at_the_start(both: Run) -> None:
-    """The cabin "demonstrates no oscillation at the start"; "boom and stick oscillate initially due to gravity";
-    the bucket "has a small initial oscillation".
+    """The cabin does not oscillate at the start, the other joints do.
+
+    The cabin "demonstrates no oscillation at the start"; "boom and stick oscillate initially due to gravity"; the
+    bucket "has a small initial oscillation".
     """
     swing = np.ptp(both.v[: both.at(1)], axis=0) / DEGREE
     assert swing[BOOM] > 3.0
@@ -146,22 +153,24 @@ def test_everything_lags_and_stops_short(both: Run) -> None:
     way = np.sign(both.q_d[-1] - both.q_d[0])
     end = both.error[-1] * way
     assert (end > 0.9).all()
-    band = 0.005 / wong.OPENING / np.array(MODES["JOINT"]().kp) / DEGREE  # where the spool shuts
+    band = 0.005 / wong.OPENING / np.array(MODES["JOINT"]().kp) / DEGREE  # dead band of the spool
     np.testing.assert_allclose(end, band, atol=0.15)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_at_the_end_the_cab_oscillates_and_boom_and_stick_do_not(mode: str) -> None:
-    """ "At the end the velocity of the cabin oscillates due to the inertia of the machine"; "the boom and stick
-    velocities are smooth because the deadband causes the spools to be closed". "A negative v is desired to close the
-    [boom's] error, but the deadband causes x to be zero."
+    """At the end the cabin oscillates, whereas closed spools hold boom and stick.
 
-    At half the paper's step: with the whole one the bucket rings (below), and shakes the stick.
+    "At the end the velocity of the cabin oscillates due to the inertia of the machine"; "the boom and stick velocities
+    are smooth because the deadband causes the spools to be closed". "A negative v is desired to close the [boom's]
+    error, but the deadband causes x to be zero."
+
+    At half the paper's step: with the full one the bucket oscillates (below), and shakes the stick.
     """
     both = run(mode, 0.005)
 
     def wave(joint: int) -> float:
-        """What is left of the last two seconds' velocity without its drift, deg/s."""
+        """Velocity of the last two seconds without its drift, deg/s."""
         late = slice(both.at(13), None)
         t, v = both.t[late], both.v[late, joint] / DEGREE
         return float(np.ptp(v - np.polyval(np.polyfit(t, v, 3), t)))
@@ -195,7 +204,7 @@ def test_pressures_stay_between_drain_and_supply(both: Run) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_papers_step_is_just_small_enough(mode: str) -> None:
-    """Against half of it: all joints within 0.02 degrees, but the bucket, which rings after 10 s."""
+    """Half of the step changes all joints by less than 0.02 degrees, except the bucket, which oscillates after 10 s."""
     coarse, fine = run(mode), run(mode, 0.005)
     off = abs(coarse.q - fine.q).max(axis=0) / DEGREE
     assert (off[:BUCKET] < 0.02).all()
@@ -203,8 +212,9 @@ def test_the_papers_step_is_just_small_enough(mode: str) -> None:
 
 
 def test_at_one_centimetre_per_volt_the_papers_step_is_too_long() -> None:
-    """A spool that simply is v less the dead band: the bucket goes to a false equilibrium that a shorter step does not
-    have, and the text no longer holds, for no sag is left and the cab hardly lags.
+    """For a spool of v minus the dead band, the bucket reaches a false equilibrium that a shorter step does not have.
+
+    Then the text no longer holds, because nothing sags and the cab hardly lags.
     """
     coarse, fine = run("RESOLVED", 0.01, 1.0), run("RESOLVED", 0.005, 1.0)
     assert abs(coarse.q - fine.q)[:, BUCKET].max() / DEGREE > 1.0

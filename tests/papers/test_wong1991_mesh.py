@@ -1,18 +1,19 @@
-"""Wong 1991, chapters 4 to 6: the triangular mesh, cycle by cycle, what it costs, and the excavator on it.
+"""Wong 1991, chapters 4 to 6: the triangular mesh cycle by cycle, its costs, and the excavator on it.
 
-What the print gets wrong, or says twice:
-* Tables 4.2 and 4.5 charge m (rho x c) 9 M and 6 A; it is 9 and 3, as table 4.1 and equation 4.4 have it.
-* Table 4.4 has c = a x w; w x a is right, and section 4.3 says so.
-* A product computed anew costs n (6 M, 5 A) in the text before 4.13 and n (6, 3) in 4.13; the latter is right. In the
-  inertia matrix it is needed n - 1 times only: the first product of a processor uses the h it has just made.
+Errors and contradictions of the print:
+
+* Tables 4.2 and 4.5 count m (rho x c) as 9 M and 6 A; it is 9 and 3, as in table 4.1 and equation 4.4.
+* Table 4.4 has c = a x w; w x a is right, as section 4.3 states.
+* A recomputed product costs n (6 M, 5 A) in the text before 4.13 and n (6, 3) in 4.13; the latter is right. In the
+  inertia matrix it is needed n - 1 times only: the first product of a processor uses the h it has just computed.
 * Table 4.7, computation 2, row 3: c_4,4 should be c_4,3.
-* Table 4.8 adds up inertia matrix and solver. The force vector is ready later than the matrix, so that nothing is
-  solved before 28 n + 28 M, 23 n + 25 A: 198.5 us instead of 183.5 with four joints.
+* Table 4.8 adds up inertia matrix and solver. The force vector is ready later than the matrix, so the solution cannot
+  begin before 28 n + 28 M, 23 n + 25 A: 198.5 us instead of 183.5 with four joints.
 * 4.1 has tau + f_v on the right; with f_v of 3.34 it is tau - f_v.
 * Section 4.7.2 gives Lee 473 operations at n = 8; the polynomials of table 4.8 give 479.
-* The additions of table 4.9 come to 31 L + 5 n + 89, not 92.
+* The additions of table 4.9 add up to 31 L + 5 n + 89, not 92.
 * Table 5.4: 143 M are 129 of table 4.8 and 14 of an actuator, whose one-cpu row has 44/4 = 11: 14 is 5.2 to 5.4 written
-  out, 11 with k x and dtheta D G computed once. The program that was timed computed rho x c anew: 143 leaves that out.
+  out, 11 with k x and dtheta D G computed once. The program that was timed recomputed rho x c, which 143 leaves out.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def short(name: str) -> str:
 
 
 def lines(m: Mesh, row: int) -> list[list[str]]:
-    """What the processors of a row do until they begin to multiply by H^T."""
+    """Tasks of the processors of a row before the multiplication by H^T."""
     out = []
     for cpu in sorted(c for c in m.table if c[0] == row):
         own = m.table[cpu]
@@ -91,7 +92,7 @@ def lines(m: Mesh, row: int) -> list[list[str]]:
 
 
 def rstripped(table: list[list[str]]) -> list[list[str]]:
-    """Without the cycles in which a processor waits for H^T to begin."""
+    """Rows without the cycles in which a processor waits for H^T to begin."""
     return [" ".join(line).rstrip(" -").split() for line in table]
 
 
@@ -106,8 +107,10 @@ def test_cycle_by_cycle(table: str, row: int, balanced: bool) -> None:
 
 
 def test_table_4_1_costs_of_the_atoms() -> None:
-    """On every processor, but for w_1 and dw_1 that are given, and c_ii and rho_ii. The print's W_1 is 1 M: it knows
-    that body 1 turns about its z."""
+    """Costs agree on every processor, except w_1 and dw_1, which are given, and c_ii and rho_ii.
+
+    The print's W_1 is 1 M, because there body 1 rotates about its z.
+    """
     m = mesh(4)
     seen = set()
     for value in m.atoms:
@@ -126,7 +129,7 @@ def test_table_4_3_has_dL_and_mp_in_one() -> None:
 
 
 def test_table_4_4_messages_arrive_beside_the_atoms() -> None:
-    """What cpu 04 receives, and in which cycle; w_4 and dw_4 may go to row 1 later than we send them."""
+    """Values received by cpu 04, with their cycles; w_4 and dw_4 may go to row 1 later than we send them."""
     m = mesh(4)
     at = {value: m.arrivals[value, (0, 4)] for value in ("Wl[3,4]", "p[3]", "a[4]", "b[4]")}
     assert at == {"Wl[3,4]": 11, "p[3]": 12, "a[4]": 13, "b[4]": 14}
@@ -147,7 +150,7 @@ def test_table_4_7_the_sweep() -> None:
         assert m.atoms[f"S[{k},2,{k}]"].operands == (f"x[{k},2,{k}]", f"S[{k},3,{k}]")
     for k in (0, 1, 2):
         assert m.atoms[f"S[{k},3,{k + 1}]"].operands == (f"x[{k},3,{k + 1}]", f"S[{k},4,{k + 1}]")
-    for k in range(5):  # a sum is one column further with every phase of two cycles
+    for k in range(5):  # a sum moves by one column per phase of two cycles
         for j in range(max(k, 1), 5):
             assert [m.cycle(f"S[{k},{i},{j}]") for i in range(4, j - 1, -1)] == [
                 m.cycle(f"S[{k},4,{j}]") + 2 * s for s in range(5 - j)
@@ -172,7 +175,7 @@ def test_table_4_8(n: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 4, 9])
 def test_products_computed_anew(n: int) -> None:
-    """4.14, and 4.13 but for the one product that is there already."""
+    """4.14, and 4.13 except the one product that already exists."""
     m = mesh(n, passed=False, solver=False)
     assert m.count(f"S[0,{n},{n}]") == Cost(30 * n + 27, 22 * n + 25)
     assert m.count(f"S[1,{n},{n}]") + Cost(6, 3) == Cost(28 * n + 24, 25 * n + 5)
@@ -215,7 +218,7 @@ def test_the_print_on_its_competitors() -> None:
 
 
 def test_table_5_4() -> None:
-    actuator = Cost(14, 6)  # 5.2 to 5.4, nothing computed once that is written twice; square roots are not counted
+    actuator = Cost(14, 6)  # 5.2 to 5.4, repeated expressions computed once; square roots are not counted
     assert total(4) + actuator == Cost(143, 115)
     theory = (total(4) + actuator).time()
     given = published()["transputer"]
@@ -224,7 +227,7 @@ def test_table_5_4() -> None:
     assert times["print, measured"]["speedup"] == pytest.approx(given["speedup_measured"], abs=5e-3)
     assert times["print, theory"]["speedup"] == pytest.approx(given["speedup_theory"], abs=5e-3)
     assert times["print, measured"]["mesh"] / theory == pytest.approx(6.75, abs=5e-3)
-    # The numbers of the excavator halve the work. Messages that keep both ends busy are most of the measured time.
+    # The excavator's constants halve the work. Messages that occupy both ends take most of the measured time.
     assert times["excavator, hidden"]["mesh"] < theory < times["any arm, t800"]["mesh"]
     assert 4 * times["any arm, hidden"]["mesh"] < times["any arm, explicit"]["mesh"] < times["print, measured"]["mesh"]
 
@@ -250,7 +253,7 @@ def test_the_mesh_computes_the_accelerations(name: str, balanced: bool, passed: 
 
 
 def test_the_program_for_any_arm_computes_them_too() -> None:
-    """With the numbers of the planar arm of three equal links as inputs: twists 0, rods along x."""
+    """The numbers of the planar arm of three equal links are inputs: twists 0, rods along x."""
     length, mass = 0.7, 1.3
     J = mass * length**2 / 12
     body = [1, 0, -length / 2, 0, 0, length / 2, 0, 0, 0, 0, 1, 0, J, J, 0, 0, 0, mass]
@@ -265,7 +268,7 @@ def test_the_program_for_any_arm_computes_them_too() -> None:
 
 
 def test_the_data_shift_takes_n_minus_1_hops() -> None:
-    """Figure 4.5: M[i, j] goes to (1, i) and (1, j), and b to (0, n)."""
+    """Figure 4.5: M[i, j] is sent to (1, i) and (1, j), and b to (0, n)."""
     for n in (2, 4, 6):
         m = mesh(n)
         longest = 0
@@ -287,7 +290,7 @@ def test_shift_and_solver_overlap(n: int) -> None:
 
 
 def test_figure_6_1_the_branched_mesh() -> None:
-    """Four bodies, the third on the first: b_1 and a_11 are joined to b_3 and a_13, and nothing else changes."""
+    """Four bodies, the third on the first: b_1 and a_11 are connected to b_3 and a_13, and nothing else changes."""
     m, chain = mesh([0, 1, 1, 3]), mesh(4)
     links = {
         (cpu, other) for cpu in m.index for other in m.index if m.index[other] in m.topology.neighbours[m.index[cpu]]
@@ -305,7 +308,7 @@ def test_the_torso_is_done_before_a_chain_of_six() -> None:
     torso, chain = mesh([0, 1, 1, 3, 1, 5]), mesh(6)  # equation 3.48
     parents = [link.parent + 1 for link in bc.zoo.torso().tree.links]
     assert parents == [0, 1, 1, 3, 1, 5]
-    assert torso.count("b[6]") == mesh(3).count("b[3]")  # it is three bodies deep
+    assert torso.count("b[6]") == mesh(3).count("b[3]")  # its depth is three bodies
     assert torso.cycle("L[6]") < chain.cycle("L[6]")
     assert wong_mesh(bc.zoo.torso(), "hidden").makespan < wong_mesh(bc.zoo.puma600(), "hidden").makespan
 

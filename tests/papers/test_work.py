@@ -1,6 +1,6 @@
-"""The rough rates of dynamics/operation_counts.py are what the methods cost on a general chain.
+"""The approximate rates of dynamics/operation_counts.py are the costs of the methods on a general chain.
 
-BELLCRANK_UPDATE=1 writes them anew.
+BELLCRANK_UPDATE=1 rewrites them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, estimate, operation_counts
 from bellcrank.papers import operation_counts as papers
 
-SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may have something in common by accident
+SIZES = tuple(range(6, 14))  # one more than a cubic needs: the first may contain coincidental sharing
 CHOICES = {name: [m.name for m in METHODS.values() if name in m.solves and m.name != "closure"] for name in QUANTITIES}
 CHOICES = {name: found for name, found in CHOICES.items() if found}
 
 
 def counted(n: int, quantity: str, method: str) -> int:
-    """Of a chain of so many bodies; where it is about a frame, that of the last."""
+    """Operations for a chain of n bodies; a quantity of a frame is that of the last one."""
     m = papers.chain(n)
     frame = m.bodies[-1].name if QUANTITIES[quantity].option == "frame" else ""
     return graphs.graph(m, quantity, method, frame).count().arithmetic
@@ -34,7 +34,7 @@ def measured(method: str, quantity: str) -> tuple[float, ...]:
         c = [float(x) for x in papers.fit_polynomial(counts)[0].coefficients]
     except ValueError:  # recursive doubling: not a polynomial
         c = [*reversed(np.polyfit(SIZES, list(counts.values()), 2))]
-        if c[2] < 0.0:  # as divide and conquer, whose work is linear in the long run
+        if c[2] < 0.0:  # for example divide and conquer, whose work is asymptotically linear
             c = [*reversed(np.polyfit(SIZES, list(counts.values()), 1))]
     ends, c1, c2, c3 = c + [0.0] * (4 - len(c))
     three = 3 * c3
@@ -60,7 +60,7 @@ def test_write() -> None:
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_rates_are_current(name: str) -> None:
-    """Within a tenth, at twelve joints: what a rough estimate has to be."""
+    """Rates are accurate to a tenth at twelve joints, which suffices for an estimate."""
     for method in CHOICES[name]:
         tree = papers.chain(12).tree
         count = max(1, counted(12, name, method))

@@ -1,7 +1,7 @@
-"""A file read by `bc.read` and the same file in MuJoCo: its accelerations, in our order and our conventions.
+"""A file read by `bc.read` and by MuJoCo: MuJoCo's accelerations in our order and conventions.
 
 MuJoCo's quaternions have the scalar first, its free joints move along the world's axes, and its coordinates begin at
-`ref`. What our report warns of as missing is taken out of MuJoCo's model, so that the rest must be equal.
+`ref`. Everything that our report lists as missing is removed from MuJoCo's model, so that the rest must be equal.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from bellcrank.model import Mechanism
 from bellcrank.model.parts import Report
 
 Array = np.ndarray[Any, Any]
-# Element of a warning -> the fields of MuJoCo's model that it says are not used. Those of constraints and actuators
-# need none, because smooth accelerations do not have them.
+# Element of a warning -> the unused fields of MuJoCo's model. Constraints and actuators need no entry, because smooth
+# accelerations do not contain them.
 TAKEN_OUT = {
     "fluid": ("opt.density", "opt.viscosity"),
     "they have their weight": ("body_gravcomp",),
@@ -33,12 +33,12 @@ UNCOMPARED = ("flexes", "plugins", "springyield")
 
 
 def smooth(m: Mechanism) -> Mechanism:
-    """Without loops and dry friction, which are constraints in MuJoCo."""
+    """The mechanism without loops and dry friction, which are constraints in MuJoCo."""
     return replace(m, loops=(), joints=tuple(replace(j, friction=0.0) for j in m.joints))
 
 
 def take_out(model: Any, report: Report) -> list[str]:
-    """Set what the report warns of to zero, and return what cannot be taken out."""
+    """Set everything that the report warns of to zero, and return what cannot be removed."""
     left = []
     for line in report.warnings:
         said = f"{line.element} {line.outcome}"
@@ -62,7 +62,7 @@ def _zero(model: Any, field: str) -> None:
 class FilePeer:
     """MuJoCo's data at the state (q, v) of a mechanism that was read from the model's file.
 
-    Without `actuation`, actuators have no forces of their own; they still carry their share of gravity compensation.
+    Without `actuation`, actuators have no forces of their own; their share of gravity compensation remains.
     """
 
     def __init__(self, model: Any, m: Mechanism, q: Array, v: Array, actuation: bool = False) -> None:
@@ -73,7 +73,7 @@ class FilePeer:
             model.opt.disableflags |= off
         self.data = mujoco.MjData(model)
         self.index = {name: k for k, name in enumerate(ElementNames(model).joint)}
-        self.H = np.zeros((model.nv, m.nv))  # its velocities of ours
+        self.H = np.zeros((model.nv, m.nv))  # maps our velocities to MuJoCo's
         self._hold(m.report)
         for j, link in zip(m.joints, m.tree.links):
             self._place(j.kind, self.index[j.name], q[list(link.q_index)], link.v_index)
@@ -85,7 +85,7 @@ class FilePeer:
         self.mass_matrix = self.H.T @ self.M @ self.H
 
     def _hold(self, report: Report) -> None:
-        """Joints that an equality holds still are where it holds them."""
+        """Set joints that an equality fixes to their fixed position."""
         for line in report.lines:
             name = line.element.removeprefix('joint "').removesuffix('"')
             if line.outcome.startswith("locked at ") and name in self.index:
@@ -108,7 +108,7 @@ class FilePeer:
         self.H[np.ix_(range(row, row + len(columns)), columns)] = turn
 
     def accelerations(self, tau: Array) -> Array:
-        """Without constraints, in our coordinates: M a = tau - bias + passive, along the joints that are not held."""
+        """Without constraints, in our coordinates: M a = tau - bias + passive, for the joints that are not fixed."""
         d = self.data
         own = d.qfrc_actuator  # 0 if the flag disables actuation
         if self.actuated and self.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_ACTUATION):
@@ -117,7 +117,7 @@ class FilePeer:
         return np.linalg.solve(self.mass_matrix, forces)
 
     def _turning(self) -> Array:
-        """dH/dt v: what its acceleration has where ours is zero, because the body's axes turn."""
+        """dH/dt v: MuJoCo's acceleration where ours is zero, because the body's axes rotate."""
         out = np.zeros(self.model.nv)
         for j, link in zip(self.m.joints, self.m.tree.links):
             if j.kind == "floating":

@@ -1,4 +1,4 @@
-"""MuJoCo's XML schema as (element, attribute), and the table of docs/mjcf.md that says what becomes of each."""
+"""MuJoCo's XML schema as (element, attribute), and the table of docs/mjcf.md with the treatment of each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs/mjcf.md"
 FATES = ("read", "reported", "no effect")
-INDENT, COLUMN = 3, 30  # of the printed schema: of a level, and where attributes begin
-# Elements in <default> -> where they stand outside of it.
+INDENT, COLUMN = 3, 30  # in the printed schema: spaces per level, and the column of the attributes
+# Elements in <default> -> their path outside of it.
 DEFAULTS = {"pair": "contact", "mesh": "asset", "texture": "asset", "material": "asset"} | dict.fromkeys(
     ("joint", "geom", "site", "camera", "light"), "body"
 )
-# There they stand for every element inside of this one.
+# These stand for every element inside them.
 GROUPS = ("equality", "tendon")
 
 
@@ -61,7 +61,7 @@ def table() -> list[tuple[list[str], dict[str, set[str]]]]:
 
 
 def fates(path: str, attribute: str) -> set[str]:
-    """Return what the page says of an attribute, or of an element ("")."""
+    """Return the page's treatment of an attribute, or of an element ("")."""
     found = set()
     for elements, columns in table():
         if any(fnmatchcase(path, e) or fnmatchcase(e, path) for e in elements):

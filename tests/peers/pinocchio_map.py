@@ -1,8 +1,8 @@
-"""The same mechanism in Pinocchio: its numbers, in our order and our conventions.
+"""A mechanism in Pinocchio: Pinocchio's results in our order and conventions.
 
-Pinocchio orders joints by itself and writes continuous angles as (cos, sin). Half of its algorithms refuse mimic
-joints, so they are free joints there, and the coupling v_theirs = G v_ours is done here. Its CRBA is wrong where joints
-were not added depth-first: M is taken from columns of its inverse dynamics instead.
+Pinocchio has its own order of joints and represents continuous angles as (cos, sin). Half of its algorithms refuse
+mimic joints, so they are free joints there, and the coupling v_theirs = G v_ours is computed here. Its CRBA is wrong if
+joints were not added depth-first: M is computed from columns of its inverse dynamics instead.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class Peer:
         assert self.G.any(axis=1).all()
 
     def at(self, q: Array, v: Array) -> Peer:
-        """All that follows is at this state."""
+        """Set the state of all following results."""
         self.q, self.v = self.positions(q), self.G @ v
         return self
 
     def positions(self, q: Array) -> Array:
-        """Theirs of ours."""
+        """Convert our positions to Pinocchio's."""
         found = pin.neutral(self.model)
         for j, link in zip(self.mechanism.joints, self.mechanism.tree.links):
             theirs, x = self.model.joints[self.model.getJointId(j.name)], link.coordinates(q)
-            if theirs.nq == KINDS[j.kind].nq + 1:  # an angle as a point on the circle; it stands last
+            if theirs.nq == KINDS[j.kind].nq + 1:  # an angle as a point on the circle; it is the last coordinate
                 x = [*x[:-1], np.cos(x[-1]), np.sin(x[-1])]
             found[theirs.idx_q : theirs.idx_q + theirs.nq] = x
         return found
 
     def difference(self, q1: Array) -> Array:
-        """Theirs of the joints that follow others is some multiple of those that they follow: any will do."""
+        """Convert a difference. Pinocchio's mimic joints depend on those that they follow, so any of them suffices."""
         return np.linalg.lstsq(self.G, pin.difference(self.model, self.q, self.positions(q1)), rcond=None)[0]
 
     def inverse_dynamics(self, a: Array) -> Array:
@@ -68,18 +68,18 @@ class Peer:
         return self.G.T @ pin.aba(self.model, self.data, self.q, self.v, self.G @ tau)
 
     def inverse_dynamics_derivatives(self, a: Array) -> list[Array]:
-        """d tau / dq along the velocities, and d tau / dv."""
+        """Return d tau / dq along the velocities, and d tau / dv."""
         dq, dv, _ = pin.computeRNEADerivatives(self.model, self.data, self.q, self.v, self.G @ a)
         return [self.G.T @ np.asarray(D) @ self.G for D in (dq, dv)]
 
     def forward_dynamics_derivatives(self, tau: Array) -> list[Array]:
-        """Of the accelerations: along the velocities for dq, dv, and dtau; where no joint follows another."""
+        """Return derivatives of the accelerations for dq (along the velocities), dv and dtau, without mimic joints."""
         dq, dv, dtau = pin.computeABADerivatives(self.model, self.data, self.q, self.v, self.G @ tau)
-        whole = np.triu(dtau) + np.triu(dtau, 1).T  # theirs may be the upper triangle alone
+        whole = np.triu(dtau) + np.triu(dtau, 1).T  # Pinocchio's may be the upper triangle alone
         return [self.G.T @ np.asarray(D) @ self.G for D in (dq, dv, whole)]
 
     def reactions(self, a: Array, wrenches: Mapping[str, Array] | None = None) -> Array:
-        """[force, moment] of every joint, from the forces that its inverse dynamics passes through them."""
+        """Return [force, moment] of every joint, from the forces that its inverse dynamics transmits."""
         pushed = pin.StdVec_Force([pin.Force.Zero() for _ in self.model.joints])
         pin.framesForwardKinematics(self.model, self.data, self.q)
         for frame, w in (wrenches or {}).items():
@@ -109,12 +109,12 @@ class Peer:
         return pin.jacobianCenterOfMass(self.model, self.data, self.q).reshape(3, -1) @ self.G
 
     def com_motion(self, a: Array) -> tuple[Array, Array]:
-        """Velocity and acceleration."""
+        """Return velocity and acceleration of the centre of mass."""
         pin.centerOfMass(self.model, self.data, self.q, self.v, self.G @ a)
         return self.data.vcom[0].copy(), self.data.acom[0].copy()
 
     def momentum_matrices(self) -> tuple[Array, Array]:
-        """The centroidal momentum matrix and its rate."""
+        """Return the centroidal momentum matrix and its rate."""
         pin.computeCentroidalMapTimeVariation(self.model, self.data, self.q, self.v)
         return self.data.Ag.reshape(6, -1) @ self.G, self.data.dAg.reshape(6, -1) @ self.G
 
@@ -126,7 +126,7 @@ class Peer:
         return pin.computeCentroidalMomentum(self.model, self.data, self.q, self.v).vector.copy()
 
     def frames(self) -> list[str]:
-        """Links, by their names."""
+        """Return the links by name."""
         return [f.name for f in self.model.frames if f.type == pin.FrameType.BODY]
 
     def pose(self, frame: str) -> Array:

@@ -1,4 +1,4 @@
-"""Robot files of all installed packages: whatever a wheel brought, and more folders in BELLCRANK_ROBOT_FILES."""
+"""Robot files of all installed packages, and of additional folders in BELLCRANK_ROBOT_FILES."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SKIPPED = ("__pycache__", "node_modules", "torch", "jax", "jaxlib", "scipy", "nu
 
 
 def roots() -> list[Path]:
-    """Return the folders to search: those of installed packages, and others that are asked for."""
+    """Return the folders to search: those of installed packages, and the additional ones."""
     given = [p for p in os.environ.get("BELLCRANK_ROBOT_FILES", "").split(os.pathsep) if p]
     found = [Path(p) for p in [*sys.path, *given] if "site-packages" in p or p in given]
     return [folder for folder in dict.fromkeys(found) if folder.is_dir()]

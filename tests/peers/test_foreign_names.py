@@ -1,4 +1,4 @@
-"""The pages for people who come from elsewhere: what they say that others have, others have."""
+"""Names of other programs on the pages for their users exist in those programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGES = Path(__file__).parents[2] / "docs/coming-from"
 
 
 def foreign(page: str) -> set[str]:
-    """Words with a capital or an underscore within the left column's code, without arguments given by name."""
+    """Words with a capital or an underscore in the code of the left column, without keyword arguments."""
     rows = [line.split("|")[1] for line in (PAGES / page).read_text("utf-8").splitlines() if line.startswith("| `")]
     code = " ".join(code for row in rows for code in re.findall(r"`([^`]+)`", row))
     return {w for w in re.findall(r"\b[A-Za-z]\w+\b(?!\s*=)", code) if re.search(r"[A-Z_]", w)}

@@ -101,7 +101,7 @@ CLOSED = """<connect name="con" body1="a" body2="c" anchor="0.3 0.1 0.2"/>
 
 
 def test_equalities_are_loops_with_the_same_gap() -> None:
-    """MuJoCo's own violation of each equality, at a random configuration."""
+    """MuJoCo's own violation of each equality equals ours at a random configuration."""
     xml = text(CLOSED)
     ours = bc.read(xml)
     assert [(x.name, x.kind) for x in ours.loops] == [
@@ -117,7 +117,7 @@ def test_equalities_are_loops_with_the_same_gap() -> None:
     for i, loop in enumerate(ours.loops):
         a, b = (floats(kinematics.pose(ours.tree, q.tolist(), end)) for end in (loop.a, loop.b))
         np.testing.assert_allclose(a[:3, 3] - b[:3, 3], gaps[i][:3], atol=1e-12)
-        if loop.kind == "fixed":  # MuJoCo has the sine of half the angle
+        if loop.kind == "fixed":  # MuJoCo uses the sine of half the angle
             turn = b[:3, :3].T @ a[:3, :3]
             np.testing.assert_allclose(np.sqrt((3 - np.trace(turn)) / 4), np.linalg.norm(gaps[i][3:]), atol=1e-12)
 
@@ -182,7 +182,7 @@ def test_flags_and_gravity_compensation(flags: str, body: str) -> None:
 
 
 def assert_equal(m: Mechanism, xml: str) -> None:
-    """Smooth accelerations are MuJoCo's."""
+    """Check that smooth accelerations equal MuJoCo's."""
     model = mujoco.MjModel.from_xml_string(xml)
     assert take_out(model, m.report) == []
     m = smooth(m)

@@ -1,7 +1,7 @@
-"""Every MuJoCo file of every installed package: accelerations equal MuJoCo's, less what the report warns of.
+"""Every MuJoCo file of every installed package: accelerations equal MuJoCo's, except what the report warns of.
 
-Constraints (loops, limits, contacts, dry friction) and actuators are left out on both sides: they are not the same
-models here and there. The end of the test's log has a line with what was found, compared and refused.
+Constraints (loops, limits, contacts, dry friction) and actuators are omitted on both sides, because their models
+differ. The end of the test's log has a line with the numbers of files found, compared and refused.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ mujoco = pytest.importorskip("mujoco")
 from mujoco_map import FilePeer, smooth, take_out  # noqa: E402
 
 FILES = mjcf_files()
-LARGEST = 300  # coordinates; of more, plain Python takes minutes
+LARGEST = 300  # coordinates; larger files take minutes in plain Python
 Array = np.ndarray[Any, Any]
 Record = Callable[[str, object], None]
 
 
 @pytest.fixture(autouse=True)
 def _no_log_file() -> Iterator[None]:
-    """MuJoCo writes its warnings into a file of the current folder unless somebody takes them."""
+    """Handle MuJoCo's warnings, which it otherwise writes into a file of the current folder."""
     mujoco.set_mju_user_warning(lambda message: None)
     yield
     mujoco.set_mju_user_warning(None)
 
 
 def test_there_are_some() -> None:
-    assert len(FILES) >= 14  # Gymnasium's
+    assert len(FILES) >= 14  # the number of Gymnasium's files
 
 
 @pytest.mark.parametrize("path", FILES, ids=short)
@@ -78,7 +78,7 @@ def result(path: Path) -> str:
 
 
 def poses(m: Mechanism, model: Any, peer: FilePeer, q: Array) -> None:
-    """Of bodies, a few of many: our frames stand at the last joint's anchor."""
+    """Compare poses of some bodies: our frames are at the last joint's anchor."""
     names, offset = ElementNames(model).body, body_frame_offsets(model)
     for i in range(1, model.nbody, 1 + model.nbody // 10):
         X, R = np.array(kinematics.pose(m.tree, q.tolist(), names[i]), float), peer.data.xmat[i].reshape(3, 3)
@@ -88,6 +88,6 @@ def poses(m: Mechanism, model: Any, peer: FilePeer, q: Array) -> None:
 
 
 def accelerations(m: Mechanism, q: Array, v: Array, tau: Array) -> Array:
-    """By the method on plain floats: the code that kernels are traced from."""
+    """Accelerations by the method on plain floats, the source of the traced kernels."""
     method = crba if m.tree.coupled else aba
     return np.array([float(x) for x in method.forward_dynamics(m.tree, q.tolist(), v.tolist(), tau.tolist())])

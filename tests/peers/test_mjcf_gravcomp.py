@@ -1,7 +1,7 @@
 """Gravity compensation of MuJoCo's files, passive and through actuators: equal accelerations, or a warning.
 
 MuJoCo adds the compensation of a joint with `actuatorgravcomp` to the forces of its actuators: it acts only if the
-model has an actuator, and if actuation is not disabled, and `actuatorfrcrange` limits it.
+model has an actuator and actuation is enabled, and `actuatorfrcrange` limits it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRIALS = 300
 
 
 def tree(rng: random.Random, shares: list[str], actuated: list[bool], limits: list[str]) -> str:
-    """Return nested and neighbouring bodies on joints of any kind, none of which carries its weight by chance."""
+    """Return nested and neighbouring bodies on joints of any kind, none of which is balanced by chance."""
     text, open_bodies = "", 0
     for k, (share, through, limit) in enumerate(zip(shares, actuated, limits, strict=True)):
         while open_bodies and rng.random() < 0.3:
@@ -39,7 +39,7 @@ def tree(rng: random.Random, shares: list[str], actuated: list[bool], limits: li
             given += f' axis="{axis}" {limit}'
         text += f'<body name="b{k}" pos="{pos}" gravcomp="{share}"><joint {given}/>'
         text += f'<geom type="box" size=".1 .2 .3" pos="{pos}" mass="{rng.uniform(0.5, 2):.3f}"/>'
-        if rng.random() < 0.3:  # welded: it moves with its parent, and has a share of its own
+        if rng.random() < 0.3:  # welded: it moves with its parent, and has its own share
             text += f'<body pos="{axis}" gravcomp="{share}"><geom size=".1" mass="0.3"/></body>'
         open_bodies += 1
     return text + "</body>" * open_bodies
@@ -65,7 +65,7 @@ def model_text(seed: int) -> tuple[str, bool]:
 
 
 def error(m: bc.Mechanism, text: str, seed: int, warned_parts: bool) -> float:
-    """Return the largest difference of an acceleration, with or without what is warned of in MuJoCo's model."""
+    """Return the largest error of an acceleration, with or without the parts of MuJoCo's model that a warning names."""
     model = mujoco.MjModel.from_xml_string(text)
     if not warned_parts:
         assert take_out(model, m.report) == []
@@ -76,7 +76,7 @@ def error(m: bc.Mechanism, text: str, seed: int, warned_parts: bool) -> float:
 
 @pytest.mark.parametrize("start", range(0, TRIALS, 20))
 def test_random_compensation_is_equal_or_warned_of(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warning also means that the motion does differ, unless limits are warned of, which may not be reached."""
+    """A warning also means that the motion differs, except warnings of limits, which may not be reached."""
 
     def compiled_here(text: str, source: str) -> tuple[Any, list[str]]:  # a process for each takes most of the time
         return mujoco.MjModel.from_xml_string(text), []

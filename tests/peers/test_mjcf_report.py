@@ -1,5 +1,6 @@
-"""Nothing of a MuJoCo file is dropped without a line: every field of the compiled model and every attribute of the XML
-schema has a fate, and each attribute that docs/mjcf.md calls reported is seen in the report of a file that has it.
+"""Every field of a compiled MuJoCo model and every attribute of its XML schema is read, or listed in the report.
+
+Each attribute that docs/mjcf.md calls reported appears in the report of a file that has it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bellcrank.formats.mjcf_flags import DISABLED_PARTS, SOLVER_ENABLE_FLAGS, SO
 mujoco = pytest.importorskip("mujoco")
 SCHEMA = sorted(set(schema(mujoco.mj_printSchema(False, True))))
 newest = pytest.mark.skipif(mujoco.__version__ < "4", reason="the MuJoCo whose schema is on the page is not installed")
-# On the page, and not in the schema of the newest MuJoCo: attributes of older ones.
+# On the page, but not in the schema of the newest MuJoCo: attributes of older versions.
 OLDER = {("option/flag", "passive")}
 
 
@@ -60,7 +61,7 @@ class NewerOptions:
 
 
 class Newer:
-    """A compiled model of a MuJoCo that has a field more."""
+    """A compiled model of a MuJoCo version with one more field."""
 
     opt = NewerOptions()
     jnt_magnetism = np.array([0.0, 3.0])
@@ -76,7 +77,7 @@ def test_what_a_newer_mujoco_has_is_warned_of() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """Parts of a model that has an attribute, and words of the line that the report has for it."""
+    """Parts of a model with an attribute, and words of its line in the report."""
 
     says: str
     option: str = ""
@@ -121,7 +122,7 @@ CONTACT_NUMBERS = (
     *("contype", "conaffinity", "condim", "priority", "friction", "solmix", "solref", "solimp"),
     *("margin", "gap", "surfacevel", "adhesion", "hfield"),
 )
-# (element, attribute) -> a model that has it. "" is any attribute of an element of which all are reported.
+# (element, attribute) -> a model that has it. "" is any attribute of an element that is always reported.
 CASES = {
     ("option", "density"): Case("density 2, viscosity 0", option='density="2"'),
     ("option", "viscosity"): Case("density 0, viscosity 2", option='viscosity="2"'),
@@ -172,7 +173,7 @@ CASES = {
         "user data of site", inside='<site name="s" user="1 2"/>', top='<size nuser_site="2"/>', **OK
     ),
     **dict.fromkeys([(f"equality/{e}", x) for e in ("connect", "weld", "joint") for x in ("solref", "solimp")], SOFT),
-    # Elements of which all is reported.
+    # Elements that are always reported.
     ("asset/hfield", ""): Case(
         "contacts of",
         top='<asset><hfield name="f" nrow="2" ncol="2" size="1 1 1 1"/></asset>',
@@ -213,7 +214,7 @@ CASES = {
     ("custom/numeric", ""): Case("1 custom fields", top='<custom><numeric name="x" data="1"/></custom>', **OK),
     ("custom/text", ""): Case("1 custom fields", top='<custom><text name="x" data="a"/></custom>', **OK),
     ("keyframe/key", ""): Case("1 keyframes", top='<keyframe><key name="x"/></keyframe>', **NOTE),
-    # Several numbers where there was one.
+    # Several numbers where older versions had one.
     ("body/joint", "stiffness"): Case("stiffness is not linear", joint='stiffness="1 2"'),
     ("body/joint", "damping"): Case("damping is not linear", joint='damping="1 2"'),
     ("body/joint", "range"): Case("range of a ball joint", inside='<body><joint type="ball" range="0 1"/>'

@@ -1,4 +1,4 @@
-"""bc.collisions of MuJoCo's files: every geom has a line, and each shape stands where MuJoCo has the geom."""
+"""bc.collisions of MuJoCo's files: every geom has a line, and each shape has the pose of MuJoCo's geom."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_shapes_stand_where_mujoco_has_them(scene: Path) -> None:
         if name != "ball":
             np.testing.assert_allclose(X[:3, :3], geom.xmat.reshape(3, 3), atol=1e-12)
     X, geom = found.mechanism.pose(q, frames["wedge"]), data.geom("wedge")
-    points = model.mesh_vert @ geom.xmat.reshape(3, 3).T + geom.xpos  # in the world
+    points = model.mesh_vert @ geom.xmat.reshape(3, 3).T + geom.xpos  # in world axes
     shape = found.shapes[frames["wedge"]]
     assert isinstance(shape, Box)
     inside = (points - X[:3, 3]) @ X[:3, :3]
@@ -91,7 +91,7 @@ def test_height_fields_have_mujocos_heights(scene: Path) -> None:
 
 
 def ray_down(model: Any, data: Any, x: float, y: float) -> float:
-    """The height at which a ray from above meets something."""
+    """Return the height at which a vertical ray from above hits something."""
     start, hit = np.array([x, y, 9.0]), np.full(1, -1, np.int32)
     distance = mujoco.mj_ray(model, data, start, np.array([0, 0, -1.0]), None, 1, -1, hit)
     assert model.geom(int(hit[0])).name == "hills"

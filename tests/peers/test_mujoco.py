@@ -1,7 +1,7 @@
-"""Against MuJoCo: the mechanism is written as MJCF text here, so no file of either side is shared.
+"""Comparison with MuJoCo on MJCF text written here, so that both sides share no file.
 
-MuJoCo's free joint has its linear velocity in world axes; ours is seen in the body. The rest is alike: balls and hinges
-in the child's frame, several joints of one body for what has no type of its own.
+MuJoCo's free joint has its linear velocity in world axes, ours in body axes. Otherwise the conventions agree: balls and
+hinges in the child's frame, and several joints of one body for kinds that MuJoCo does not have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trees import Array, close, random_tree
 
 mujoco = pytest.importorskip("mujoco")
 
-# Our joints as MuJoCo's: one or two of its types, in order.
+# Our joints as one or two MuJoCo joints, in order.
 TYPES = {
     "revolute": ["hinge"],
     "prismatic": ["slide"],
@@ -77,7 +77,7 @@ class Peer:
             x = q[list(link.q_index)]
             if j.kind in ("spherical", "floating"):
                 x = [*x[:-4], x[-1], *x[-4:-1]]  # w first
-            if j.kind == "floating":  # its pose is in the world, whatever stands before the joint
+            if j.kind == "floating":  # its pose is in the world, for any placement of the joint
                 assert np.array_equal(j.rotation, np.eye(3))
                 x[:3] = x[:3] + np.array(j.point)
             self.data.qpos[at_q : at_q + len(x)] = x
@@ -97,7 +97,7 @@ class Peer:
         return self.H.T @ np.transpose([self.M_times(column) for column in self.H.T])
 
     def drift(self) -> Array:
-        """dH/dt v: what its acceleration has where ours is zero, because the body's axes turn under the velocity."""
+        """dH/dt v: MuJoCo's acceleration where ours is zero, because the body's axes rotate with the velocity."""
         out = np.zeros(self.m.nv)
         for j, link in zip(self.m.joints, self.m.tree.links):
             if j.kind == "floating":
@@ -107,7 +107,7 @@ class Peer:
         return out
 
     def bias(self) -> Array:
-        """Its qfrc_bias, and M times the drift, seen by our velocities."""
+        """MuJoCo's qfrc_bias plus M times the drift, in our velocities."""
         return self.H.T @ (self.data.qfrc_bias + self.M_times(self.drift()))
 
     def passive_torque(self) -> Array:
@@ -120,7 +120,7 @@ class Peer:
 
 
 def anchored(m: Mechanism) -> Mechanism:
-    """Floating joints start from the world's axes, as MuJoCo's do."""
+    """Let floating joints start at the world's axes, as MuJoCo's do."""
     eye = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     return replace(m, joints=tuple(replace(j, rotation=eye) if j.kind == "floating" else j for j in m.joints))
 
@@ -146,18 +146,18 @@ def test_mechanism(name: str) -> None:
     m = anchored(MECHANISMS[name]())
     m = replace(
         m, joints=tuple(replace(j, friction=0.0) for j in m.joints)
-    )  # its dry friction is a constraint solver's
+    )  # MuJoCo handles dry friction in its constraint solver
     for seed in range(3):
         Q, V, TAU = m.random(seed)
         q, v, tau = Q.tolist(), V.tolist(), TAU.tolist()
         peer = Peer(m, Q, V)
-        # MuJoCo diagonalises each inertia and keeps it as a quaternion, which leaves eleven digits.
+        # MuJoCo diagonalises each inertia and stores a quaternion, which leaves eleven digits.
         close(crba.mass_matrix(m.tree, q), peer.mass_matrix(), 1e-10)
         close(rnea.bias(m.tree, q, v), peer.bias(), 1e-10)
         close(kinematics.passive_torque(m.tree, q, v), peer.passive_torque(), 1e-12)
         close(crba.forward_dynamics(m.tree, q, v, tau), peer.forward_dynamics(TAU), 1e-9)
         for b in m.bodies:
-            f, its = m.frames[b.name], peer.data.body(b.name)  # a table's frame may stand elsewhere on the body
+            f, its = m.frames[b.name], peer.data.body(b.name)  # a table's frame may be elsewhere on the body
             R, X = its.xmat.reshape(3, 3), np.array(kinematics.pose(m.tree, q, b.name))
             close(X[:3, :3], R @ f.rotation, 1e-11)
             close(X[:3, 3], its.xpos + R @ f.point, 1e-11)

@@ -1,4 +1,4 @@
-"""Every joint type against Pinocchio's own of that type: URDF files know only four of them."""
+"""Every joint type against Pinocchio's type of the same kind: URDF files have only four of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def peer_of(m: Mechanism) -> Peer:
 
 
 def in_depth(m: Mechanism, parent: str) -> Iterator[tuple[Joint, Body]]:
-    """Joints with what they carry behind them: in any other order some of Pinocchio's results are wrong."""
+    """Order joints depth-first: in any other order some of Pinocchio's results are wrong."""
     for j, b in zip(m.joints, m.bodies):
         if j.parent == parent:
             yield j, b
@@ -61,13 +61,16 @@ def in_depth(m: Mechanism, parent: str) -> Iterator[tuple[Joint, Body]]:
 
 
 def with_plane_along_z(m: Mechanism) -> Mechanism:
-    """Pinocchio's planar joint moves in xy and nowhere else."""
+    """Pinocchio's planar joint moves only in xy."""
     joints = [Joint(**vars(j) | {"axis": (0.0, 0.0, 1.0)}) if j.kind == "planar" else j for j in m.joints]
     return mechanism_of(m.name, m.bodies, joints, list(m.frames.values()), gravity=m.gravity)
 
 
 def armature_in_turning_axes(m: Mechanism, v: np.ndarray) -> np.ndarray:
-    """armature w x v: Pinocchio's armature multiplies dv/dt alone, no inertia where axes turn; MuJoCo's is one."""
+    """Return armature w x v:
+
+    Pinocchio's armature multiplies dv/dt alone, which is no inertia in rotating axes; MuJoCo's is.
+    """
     out = np.zeros(m.nv)
     for link in m.tree.links:
         columns = list(link.v_index)
@@ -91,14 +94,14 @@ def compare(m: Mechanism, seed: int) -> None:
     close(crba.forward_dynamics(m.tree, q, v, tau), peer.forward_dynamics(TAU - turning), 1e-10)
     close(aba.forward_dynamics(m.tree, q, v, tau), peer.forward_dynamics(TAU - turning), 1e-10)
     close(kinematics.potential_energy(m.tree, q), peer.potential_energy(), 1e-11)
-    # From its M: Pinocchio 4.1 counts the rotors' energy on prismatic and ball joints and forgets it on hinges.
+    # From its M: Pinocchio 4.1 includes the rotors' energy for prismatic and ball joints, but not for hinges.
     close(kinematics.kinetic_energy(m.tree, q, v), 0.5 * V @ peer.mass_matrix() @ V, 1e-11)
     close(kinematics.momentum(m.tree, q, v), peer.momentum(), 1e-11)
     close(kinematics.com(m.tree, q), peer.com(), 1e-12)
     for b in m.bodies:
         close(kinematics.pose(m.tree, q, b.name), peer.pose(b.name), 1e-12)
         close(kinematics.jacobian(m.tree, q, b.name), peer.jacobian(b.name), 1e-12)
-    # Moving on the manifold means the same to both.
+    # Integration on the manifold has the same definition in both.
     moved = peer_of(m).at(np.array(kinematics.integrate(m.tree, q, v)), V)
     there = pin.integrate(peer.model, peer.q, peer.v)
     for b in m.bodies:

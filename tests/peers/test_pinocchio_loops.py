@@ -1,4 +1,4 @@
-"""Closed loops against Pinocchio's constraintDynamics: points that meet, and bodies welded together."""
+"""Closed loops against Pinocchio's constraintDynamics: coincident points, and welded bodies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def placement(f: Frame) -> Any:
 
 
 def theirs(m: Mechanism, q: Any, v: Any, tau: Any) -> tuple[Any, Any]:
-    """Accelerations, and the force of each loop on its body b, in world axes."""
+    """Pinocchio's accelerations, and the force of each loop on its body b, in world axes."""
     peer = peer_of(m).at(np.array(q), np.array(v))
     at = {m.ground: 0} | {b.name: peer.model.getJointId(j.name) for b, j in zip(m.bodies, m.joints)}
     models = pin.StdVec_RigidConstraintModel()
@@ -59,7 +59,7 @@ def theirs(m: Mechanism, q: Any, v: Any, tau: Any) -> tuple[Any, Any]:
     st.lists(st.sampled_from(["spherical", "fixed"]), min_size=1, max_size=2),
 )
 def test_forward_dynamics_and_forces(seed: int, joints: list[str], kinds: list[str]) -> None:
-    """Pinocchio needs equations that are independent."""
+    """Pinocchio requires independent equations."""
     m, q = closed(random_tree(seed, joints), seed, kinds)
     C = numbers(m.tree, np.array(q)).C
     s = np.linalg.svd(C, compute_uv=False)

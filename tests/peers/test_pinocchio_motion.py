@@ -1,6 +1,6 @@
-"""What control of robots asks for, against Pinocchio: on every robot of example-robot-data and on random trees.
+"""Quantities for robot control against Pinocchio: every robot of example-robot-data, and random trees.
 
-Our numbers come from the methods run on plain floats; a few robots go the whole way through compiled kernels.
+Our numbers come from the methods on plain floats; a few robots are also tested through compiled kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from test_pinocchio_robots import ONCE, near, pair  # noqa: E402
 
 
 def motion(m: Mechanism, peer: Peer, seed: int, frames: list[str]) -> None:
-    """Everything at one state."""
+    """All quantities at one state."""
     Q, V, A = m.random(seed)
     peer.at(Q, V)
     tree, q, v, a = m.tree, Q.tolist(), V.tolist(), A.tolist()
@@ -54,7 +54,7 @@ def motion(m: Mechanism, peer: Peer, seed: int, frames: list[str]) -> None:
 
 
 def elsewhere(m: Mechanism, q: Array, seed: int) -> Array:
-    """Other positions, with angles less than half a turn away: there are turns that Pinocchio does not count."""
+    """Other positions at angles of less than half a turn: Pinocchio does not count turns of some joints."""
     q1, i = m.random(seed + 1)[0], 0
     for j in m.own_joints:
         kind = KINDS[j.kind]
@@ -79,7 +79,7 @@ def test_robot(path: str, base: str) -> None:
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("path", ONCE)
 def test_limits(path: str, base: str) -> None:
-    """Of joints with one coordinate there as here: Pinocchio has numbers for those of quaternions and circles, too."""
+    """Limits of joints with one coordinate in both; Pinocchio also has numbers for quaternions and circles."""
     m, peer = pair(path, base)
     model, (q, v) = peer.model, m.columns
     for j in m.own_joints:
@@ -88,7 +88,7 @@ def test_limits(path: str, base: str) -> None:
             i, k = q.index(j.name), v.index(j.name)
             span = model.lowerPositionLimit[theirs.idx_q], model.upperPositionLimit[theirs.idx_q]
             ours = m.limits.lower[i], m.limits.upper[i]
-            # Where a file says nothing of them, theirs are zero and ours unlimited.
+            # If a file has no limits, Pinocchio's are zero and ours are unlimited.
             assert ours == span or (span == (0.0, 0.0) and ours == (-np.inf, np.inf))
             assert m.limits.velocity[k] == model.upperVelocityLimit[theirs.idx_v]
             assert m.limits.effort[k] == model.upperEffortLimit[theirs.idx_v]
@@ -97,7 +97,7 @@ def test_limits(path: str, base: str) -> None:
         assert np.isinf(m.limits.effort[:6]).all()
 
 
-# An arm, a gripper with a coupled finger, a quadruped: through tracing, LLVM and the call path.
+# An arm, a gripper with a coupled finger, a quadruped: tested through tracing, LLVM and the call.
 COMPILED = [
     ("ur_description/urdf/ur5_robot.urdf", "fixed"),
     ("panda_description/urdf/panda.urdf", "floating"),
@@ -136,8 +136,8 @@ def test_robot_compiled(path: str, base: str) -> None:
             near(m.jacobian_rate(q, v, tool, reference=seen)[i], peer.jacobian_rate(tool, seen), 1e-9)
 
 
-# Pinocchio 4.1 takes the axes of a universal joint to stand still in its body, in whatever is a rate: they do not. Ours
-# are compared with derivatives in tests/laws/test_motion.py.
+# Pinocchio 4.1 treats the axes of a universal joint as fixed in its body in all rates, which is wrong.
+# tests/laws/test_motion.py compares ours with derivatives.
 STEADY = tuple(kind for kind in ALL if kind != "universal")
 
 

@@ -1,4 +1,4 @@
-"""bc.pinocchio_order, on every robot of example-robot-data: the same state has the same poses, energies and powers."""
+"""bc.pinocchio_order on every robot of example-robot-data: equal states give equal poses, energies and powers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from bellcrank.errors import InputError
 
 pin = pytest.importorskip("pinocchio")
 Array = np.ndarray[Any, Any]
-BROKEN = ("falcon", "ur3")  # whoever reads them (test_pinocchio_robots.py)
+BROKEN = ("falcon", "ur3")  # invalid files (test_pinocchio_robots.py)
 FILES = [path for path in urdf_files() if path.stem not in BROKEN]
-# Where Pinocchio itself finds no order for its own mimic joints.
+# Robots for whose mimic joints Pinocchio itself finds no order.
 NO_MIMIC = ("alex_psyonic_hands", "romeo", "talos_full_v2", "talos_full_v2_box")
 
 
@@ -50,7 +50,7 @@ def test_it_is_the_same_state(path: Path, base: str, mimic: bool) -> None:
 
 
 def same_motion(m: bc.Mechanism, model: Any, Q: Array, V: Array, q: Array, v: Array) -> None:
-    """Poses and velocities of all bodies."""
+    """Check poses and velocities of all bodies."""
     data = model.createData()
     pin.forwardKinematics(model, data, q, v)
     pin.updateFramePlacements(model, data)
@@ -68,7 +68,7 @@ def robot(name: str) -> Path:
 
 
 def test_index_arrays_are_the_permutation() -> None:
-    """Where nothing mimics and nothing is continuous: q_theirs = q_ours[order.q]."""
+    """Without mimic and continuous joints: q_theirs = q_ours[order.q]."""
     path = robot("talos_reduced.urdf")
     m, model = bc.read(path, base="floating"), model_of(path, "floating", False)
     order = bc.pinocchio_order(m, model)
@@ -97,7 +97,7 @@ def test_reduced_models_and_locked_joints() -> None:
     path = robot("panda.urdf")
     held = ["panda_joint3", "panda_finger_joint1"]
     model = model_of(path, "fixed", False)
-    both = [model.getJointId(name) for name in (*held, "panda_finger_joint2")]  # which follows the first
+    both = [model.getJointId(name) for name in (*held, "panda_finger_joint2")]  # the second follows the first
     less = pin.buildReducedModel(model, both, pin.neutral(model))
     order = bc.pinocchio_order(bc.read(path, lock=held), less)
     assert order.q.shape == (less.nq,)

@@ -1,8 +1,8 @@
-"""Every robot of example-robot-data that can be read, on a fixed and on a floating base, against Pinocchio.
+"""Every readable robot of example-robot-data, on a fixed and on a floating base, against Pinocchio.
 
-Our numbers come from the methods run on plain floats: the same code that is traced, over the regrouped tree where
-kernels use that. A few robots go the whole way through compiled kernels. Tolerances are relative to the largest
-element: 1e-10, and what passes through M^-1 loses what its condition number (up to 2e8, for iCub) takes.
+Our numbers come from the methods on plain floats: the source of the traced kernels, on the regrouped tree where kernels
+use that. A few robots are also tested through compiled kernels. Tolerances are relative to the largest element: 1e-10,
+and results of M^-1 lose as many digits as its condition number (up to 2e8, for iCub) costs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
 if ROBOTS is None:
     pytest.skip("example-robot-data is not installed", allow_module_level=True)
 
-# Files that are broken whoever reads them; tests/unit/test_read_robots.py has our words for it.
-# Every other one is read as `bc.read` does by default, impossible inertias and all.
+# Files that are invalid for every reader; tests/unit/test_read_robots.py has our errors. All others are read with the
+# defaults of `bc.read`, impossible inertias included.
 BROKEN = ("falcon", "ur3")
 FILES = [p for p in sorted(ROBOTS.rglob("*.urdf")) if p.stem not in BROKEN]
 ONCE = [p.relative_to(ROBOTS).as_posix() for p in FILES]
@@ -41,19 +41,19 @@ def near(got: object, expected: object, tolerance: float = 1e-10) -> None:
 
 
 def pair(path: str, base: str) -> tuple[Mechanism, Peer]:
-    """As Pinocchio sees it: angles exactly as the file has them, impossible inertias and all, no friction."""
+    """The robot as Pinocchio reads it: angles exactly as in the file, impossible inertias included, no friction."""
     m = bc.read(ROBOTS / path, base=base, right_angles=0.0).frictionless()
     root = [pin.JointModelFreeFlyer(), m.joints[0].name] if base == "floating" else []
     return m, Peer(pin.buildModelFromUrdf(str(ROBOTS / path), *root), m)
 
 
 def some_wrench(seed: int) -> Array:
-    """A wrench: [force, moment]."""
+    """Return a wrench: [force, moment]."""
     return np.random.default_rng(seed).uniform(-9, 9, 6)
 
 
 def singular(M: Array) -> bool:
-    """Massless leaves: some of these files have them."""
+    """Return whether leaves are massless, as in some of these files."""
     return len(M) > 0 and bool(np.linalg.eigvalsh(M).min() < 1e-12 * np.abs(M).max())
 
 
@@ -101,14 +101,15 @@ def test_robot(path: str, base: str) -> None:
     if not tree.coupled:
         near(aba.forward_dynamics(felt, q, v, tau), peer.forward_dynamics(TAU), digits)
 
-    # One wrench in the middle, one at the end; theirs from our accelerations, so that M^-1 is not asked twice.
+    # One wrench in the middle, one at the end; Pinocchio's forces use our accelerations, so that M^-1 is used only
+    # once.
     wrenches = {links[len(links) // 2]: some_wrench(1), links[-1]: some_wrench(2)}
     pushed = list(wrenches), [w.tolist() for w in wrenches.values()]
     a = (crba if tree.coupled else aba).forward_dynamics(felt, q, v, tau, *pushed)
     near(reactions.reactions(tree, q, v, tau, *pushed), peer.reactions(np.array(a), wrenches))
 
 
-# An arm, a gripper with a coupled finger, a humanoid, a hand, a quadruped: through tracing, LLVM and the call path.
+# An arm, a gripper with a coupled finger, a humanoid, a hand, a quadruped: tested through tracing, LLVM and the call.
 COMPILED = [
     ("ur_description/urdf/ur5_robot.urdf", "fixed"),
     ("panda_description/urdf/panda.urdf", "floating"),
@@ -121,7 +122,7 @@ COMPILED = [
 @pytest.mark.parametrize(("path", "base"), COMPILED)
 def test_robot_compiled(path: str, base: str) -> None:
     m, peer = pair(path, base)
-    rows = 11  # a whole block and a tail, whatever the number of lanes
+    rows = 11  # a whole block and a rest, for any number of lanes
     q, v, tau = m.random(2, (rows,))
     tool = m.bodies[-1].name
     got = {
@@ -143,13 +144,13 @@ def test_robot_compiled(path: str, base: str) -> None:
         arguments["reactions"] = [got["forward_dynamics"][i]]
         for name, x in got.items():
             near(x[i], getattr(peer, name)(*arguments.get(name, [])), 1e-9)
-    # The call for one state is other machine code.
+    # A single state uses other machine code.
     near(m.forward_dynamics(q[3], v[3], tau[3]), got["forward_dynamics"][3], 1e-10)
 
 
 @pytest.mark.parametrize("path", ["hyq_description/robots/hyq_no_sensors.urdf", "talos_data/robots/talos_reduced.urdf"])
 def test_derivatives_in_loops_over_columns(path: str) -> None:
-    """Of the first a state alone is computed in loops over columns, of the second a block of states as well."""
+    """The first robot uses loops over columns for one state; the second uses them for a block of states, too."""
     m, peer = pair(path, "floating")
     q, v, tau = m.random(3, (6,))
     got = m.forward_dynamics_derivatives(q, v, tau)
@@ -163,7 +164,7 @@ def test_derivatives_in_loops_over_columns(path: str) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    """All that Pinocchio reads."""
+    """The tests include all robots that Pinocchio reads."""
     assert len(ONCE) == 75
     for name in BROKEN:
         (path,) = ROBOTS.rglob(f"{name}.urdf")

@@ -1,4 +1,4 @@
-"""A quadruped of example-robot-data on its four feet: it stands and trots, and so does MuJoCo's with the same feet."""
+"""A quadruped of example-robot-data stands and trots on its four feet, as it does in MuJoCo with the same feet."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def standing() -> tuple[bc.System, Any, dict[str, float], Path]:
 
 
 def test_it_stands() -> None:
-    """Its feet carry its weight, each pair as much as balance asks for, and it sinks as MuJoCo's does."""
+    """Its feet carry its weight, each pair with its share from the balance, and it sinks as in MuJoCo."""
     plant, q0, stand, file = standing()
     m = plant.mechanism
     run = bc.simulate(plant, 2.0, q0, step=5e-4, every=0.01)
@@ -56,7 +56,7 @@ def test_it_stands() -> None:
 
 
 def theirs(file: Path, stand: dict[str, float], height: float) -> Any:
-    """Where MuJoCo's trunk is after the same two seconds."""
+    """Position of MuJoCo's trunk after the same two seconds."""
     mujoco, model, data = peer(file, 5e-4)
     joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in stand]
     q, v, x = model.jnt_qposadr[joints], model.jnt_dofadr[joints], np.array(list(stand.values()))
@@ -70,7 +70,7 @@ def theirs(file: Path, stand: dict[str, float], height: float) -> Any:
 
 
 def peer(file: Path, step: float) -> tuple[Any, Any, Any]:
-    """MuJoCo, its model of the robot with no other contacts than feet on a floor, and a state."""
+    """MuJoCo, its model of the robot with contacts only between feet and a floor, and a state."""
     mujoco = pytest.importorskip("mujoco")
     text = re.sub(r"<visual>.*?</visual>", "", file.read_text("utf-8"), flags=re.DOTALL)
     text = re.sub(
@@ -85,7 +85,7 @@ def peer(file: Path, step: float) -> tuple[Any, Any, Any]:
     return mujoco, model, mujoco.MjData(model)
 
 
-# File, its feet, stance by the joint's name, sign of the stance of hind legs, gains of the servos.
+# File, feet, stance by joint name, sign of the stance of hind legs, servo gains.
 STANCES: dict[str, tuple[str, str, dict[str, float], float, float, float]] = {
     "a1": ("a1_description/urdf/a1.urdf", "_foot", {"hip": 0.0, "thigh": 0.8, "calf": -1.6}, 1.0, 100.0, 3.0),
     "go2": ("go2_description/urdf/go2.urdf", "_foot", {"hip": 0.0, "thigh": 0.8, "calf": -1.6}, 1.0, 80.0, 2.0),
@@ -121,9 +121,9 @@ def let_down(name: str, **contact: float) -> tuple[bc.System, Any]:
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 @pytest.mark.parametrize("name", STANCES)
 def test_at_the_default_step_it_comes_to_rest(name: str, integrator: str, law: str) -> None:
-    """Within 1 mm/s and with its weight on its feet: as it is, or with the step that the run names instead."""
+    """Within 1 mm/s and with its weight on its feet: at the default step, or at the step that the warning proposes."""
     plant, q0 = let_down(name, **({"bristles": 5e3} if law == "bristles" else {}))
-    # Of the impact at the beginning, 1 ms by euler leaves a few per cent of the way unresolved.
+    # At 1 ms, euler leaves a few per cent of the initial impact unresolved.
     solver = bc.Solver(integrator=integrator, resolve=0.05 if integrator == "euler" else 0.01)
     run = bc.simulate(plant, 4.0, q0, solver=solver, every=0.01)
     if run.stops[0].reason == "not resolved":
@@ -140,7 +140,10 @@ def test_at_the_default_step_it_comes_to_rest(name: str, integrator: str, law: s
 
 @pytest.mark.filterwarnings("ignore:.*bounce off less:RuntimeWarning")
 def test_a_converged_run_is_resolved_whenever_it_lands() -> None:
-    """Half the step changes less than half a per cent of any way; so whatever the step of the landing, the run ends."""
+    """Half the step changes every coordinate by less than half a per cent, so the run ends as resolved.
+
+    This holds for any step at the landing.
+    """
     plant, q0 = let_down("a1")
     start = np.tile(q0, (24, 1))
     start[:, 2] += np.linspace(-3e-3, 4e-3, 24)
@@ -153,7 +156,7 @@ def test_a_converged_run_is_resolved_whenever_it_lands() -> None:
 
 @pytest.fixture(scope="module")
 def trotting(tmp_path_factory: Any) -> dict[str, Any]:
-    """The robot of the page, as the page says."""
+    """The robot of the documentation page."""
     assert ROBOTS is not None
     scope: dict[str, Any] = {"file": ROBOTS / "a1_description/urdf/a1.urdf"}
     (code,) = blocks(ROOT / "docs/machines/walker.md", "py")
@@ -162,7 +165,7 @@ def trotting(tmp_path_factory: Any) -> dict[str, Any]:
 
 
 def test_it_trots(trotting: dict[str, Any]) -> None:
-    """Ahead, straight and upright; two feet of a diagonal at a time, which carry the weight and are lifted."""
+    """It moves forward, straight and upright; diagonal pairs of feet take turns to carry the weight and are lifted."""
     run, gait, plant = trotting["run"], trotting["gait"], trotting["plant"]
     late = run.t >= 2.0
     x, y, z = (run[f"base.{c}"][late] for c in "xyz")
@@ -180,7 +183,7 @@ def test_it_trots(trotting: dict[str, Any]) -> None:
     for name in gait.legs:
         foot = run[f"{name}_foot.collision0.z"][late]
         assert foot.max() > 0.02 + 0.5 * gait.lift
-        assert foot.min() > 0.01  # its radius, and what 200 N press it into the floor
+        assert foot.min() > 0.01  # its radius, and its penetration into the floor at 200 N
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
@@ -194,11 +197,11 @@ def test_at_the_default_step_it_trots_as_in_short_ones(trotting: dict[str, Any],
 
 
 def test_mujocos_trots_by_the_same_targets(trotting: dict[str, Any]) -> None:
-    """Another engine with another contact: as far, as straight, as high."""
+    """MuJoCo with its own contact model moves as far, as straight and as high."""
     run, gait = trotting["run"], trotting["gait"]
     step = 1e-3
     mujoco, model, data = peer(trotting["file"], step)
-    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC  # as Coulomb's is
+    model.opt.cone = mujoco.mjtCone.mjCONE_ELLIPTIC  # like Coulomb friction
     joints = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in gait.joints]
     q, v = model.jnt_qposadr[joints], model.jnt_dofadr[joints]
     data.qpos[q], data.qpos[2] = list(gait.stance.values()), 0.29
@@ -212,12 +215,12 @@ def test_mujocos_trots_by_the_same_targets(trotting: dict[str, Any]) -> None:
     ours = sum((run[f"{e.name}.fz"][run.t >= 2.0] > 0.0).mean() for e in trotting["plant"].elements)
     assert abs(np.mean(feet[2000:]) - ours) < 0.25
     assert abs(data.qpos[0] / run["base.x"][-1] - 1.0) < 0.2
-    assert abs(data.qpos[1]) < 0.25  # nobody tells it of its heading
+    assert abs(data.qpos[1]) < 0.25  # its heading is not controlled
     assert data.qpos[2] > 0.25
 
 
 def test_many_trot_in_lanes(trotting: dict[str, Any]) -> None:
-    """Each as it does alone, from a height of its own."""
+    """Each lane equals the single run, from its own height."""
     plant, run = trotting["plant"], trotting["run"]
     q0 = np.tile(run.q[0], (8, 1))
     q0[:, 2] += np.linspace(0.0, 0.01, 8)
@@ -228,7 +231,7 @@ def test_many_trot_in_lanes(trotting: dict[str, Any]) -> None:
 
 
 def test_notebooks_draw_it_without_its_meshes(trotting: dict[str, Any]) -> None:
-    """A still picture has bars and boxes where the file has meshes."""
+    """A static picture has bars and boxes in place of the file's meshes."""
     assert trotting["robot"]._repr_html_().count("<polygon") > 10
 
 

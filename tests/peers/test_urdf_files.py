@@ -1,4 +1,4 @@
-"""URDF files of installed packages beside example-robot-data (test_pinocchio_robots.py), against Pinocchio."""
+"""URDF files of installed packages other than example-robot-data (test_pinocchio_robots.py), against Pinocchio."""
 
 from __future__ import annotations
 
