@@ -16,7 +16,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import derivative, recursion_adjoint, recursion_tangent
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.inline import inline
+from bellcrank.graph.inline import without_calls
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
@@ -24,10 +24,8 @@ from bellcrank.nodes.tape import Tape
 MAX_VARIATION_NUMBERS = 10_000_000  # rates of all directions; more would take minutes and gigabytes
 
 Array = np.ndarray[Any, Any]
-SLOW_VJP_OPERATIONS, COMPILE_SECONDS_PER_OPERATION = (
-    150_000,
-    2e-4,
-)  # operations whose vjp takes more than half a minute, and seconds per operation
+# Operations whose vjp takes more than half a minute, and seconds per operation.
+SLOW_VJP_OPERATIONS, COMPILE_SECONDS_PER_OPERATION = 150_000, 2e-4
 
 
 def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
@@ -48,7 +46,7 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     if any(g.opaque for g in graph.calls):
         moving = tangent(graph, names)
         return Graph(f"{graph.name}.jvp", moving.inputs, {**graph.outputs, **moving.outputs}, graph.tape)
-    g = inline(graph) if graph.calls else graph
+    g = without_calls(graph)
     moves = {x: _new_input(g, f"d_{x}", g.inputs[x]) for x in names}
     seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
     outputs = dict(g.outputs)
@@ -285,7 +283,7 @@ def sparsity(graph: Graph, of: str, wrt: str) -> Array:
     wrt
         Name of the input.
     """
-    D = (inline(graph) if graph.calls else graph).jacobian(of, wrt)
+    D = without_calls(graph).jacobian(of, wrt)
     (array,) = D.outputs.values()
     return np.array([isinstance(x, Node) or x != 0.0 for x in array.flat]).reshape(array.shape)
 

@@ -45,6 +45,14 @@ def inline(graph: Graph, recursions: bool = True) -> Graph:
     )
 
 
+def without_calls(graph: Graph) -> Graph:
+    """Return `graph` with all calls inlined, ready for `along` and for sparse derivatives in many directions.
+
+    A call of a tangent would compute all rates of the called graph in each direction, also those that are zero.
+    """
+    return inline(graph) if graph.calls else graph
+
+
 def copy_to_tape(
     graph: Graph, tape: Tape, input_values: Mapping[tuple[str, int], Any], calls: bool = True, recursions: bool = True
 ) -> dict[str, np.ndarray[Any, Any]]:

@@ -20,7 +20,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph.critical_path import operation_costs
 from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
-from bellcrank.graph.inline import inline
+from bellcrank.graph.inline import without_calls
 from bellcrank.graph.interpreter import checked_inputs
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
@@ -52,7 +52,7 @@ class LoopGraph(Graph):
                 "for C. Use an explicit integrator, or fewer bodies."
             )
         traced = trace(self.name, self._body, self.inputs)
-        return inline(traced) if traced.calls else traced
+        return without_calls(traced)
 
     def _body(self, **given: Any) -> dict[str, Any]:
         raise NotImplementedError
@@ -115,7 +115,7 @@ class LUFactors(LoopGraph):
 
     def _body(self, **given: Any) -> dict[str, Any]:
         """Trace the factorisation; the matrix of a linear map is its Jacobian, where zeros cost nothing."""
-        of = inline(self.of) if self.of.calls else self.of
+        of = without_calls(self.of)
         (output,) = of.outputs
         slope = of.jacobian(output, self.along_input, "forward")
         (matrix,) = slope.call(**given, **{self.along_input: [0.0] * self.n}).values()

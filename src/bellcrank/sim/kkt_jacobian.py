@@ -27,6 +27,7 @@ from bellcrank.dynamics.loops.constraint_equations import loop_equations
 from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import solve_multipliers
 from bellcrank.graph import Graph
+from bellcrank.graph.inline import without_calls
 from bellcrank.scalar import Scalar, is_zero, step
 
 if TYPE_CHECKING:
@@ -40,10 +41,8 @@ def is_applicable(dynamics: LoopedDynamics) -> bool:
     """Return True if implicit differentiation of R and G gives the complete derivative of `dynamics`.
 
     Excluded are redundant constraints, for which N is singular; prescribed motions and springs between bodies, which
-    are
-    not part of inverse dynamics; and quaternions, which inside a step are not of unit length, so that forward and
-    inverse
-    dynamics are not inverse to each other.
+    are not part of inverse dynamics; and quaternions, which inside a step are not of unit length, so that forward and
+    inverse dynamics are not inverse to each other.
     """
     s = dynamics.system
     excluded = dynamics.wrt or s.motions or s.mechanism.springs or dynamics.rank.groups
@@ -148,7 +147,8 @@ def _tangents(dynamics: LoopedDynamics, alpha: float) -> Graph:
                 R[k] = R[k] + c * x
         return {"R": [*R, *(_gamma(e, alpha) - sparse_inner(e.row, a) for e in rows)], "h": dynamics.rate(t, y, u, a)}
 
-    plain = dynamics.trace("residual", residual, {**dynamics.arguments, "a": (nv,), "lam": (count,)})
+    arguments = {**dynamics.arguments, "a": (nv,), "lam": (count,)}
+    plain = without_calls(dynamics.trace("residual", residual, arguments))
     derivatives = plain.along({"y": np.eye(n)}, ("R", "h"))
     by_a = plain.along({"a": np.eye(nv)}, ("h",))["h"]
     outputs = {"d": derivatives["R"], "h": derivatives["h"], "by_a": by_a}

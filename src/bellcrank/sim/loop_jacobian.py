@@ -20,7 +20,7 @@ from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.loops import constrained_dynamics
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.graph import Graph
-from bellcrank.graph.inline import inline
+from bellcrank.graph.inline import without_calls
 from bellcrank.integrate.linear_solver import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
@@ -83,8 +83,7 @@ def jacobian_product(
             "A": [[column[r] for column in nearest] for r in range(k)],
         }
 
-    plain = dynamics.trace("parts", parts, dynamics.arguments)
-    plain = inline(plain) if plain.calls else plain  # calls cannot be differentiated
+    plain = without_calls(dynamics.trace("parts", parts, dynamics.arguments))
     N, E, A = (plain.outputs[key] for key in "NEA")
     speeds = _unit_columns(n, [*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)])
     moves = np.full((n, k), 0.0, dtype=object)
