@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of what scene_poses.py has laid out. Nothing is fetched, by the build or by the pages."""
+"""Sphinx configuration of the site. stage.py lays the pages out; nothing is fetched by the build or by the pages."""
 
 from __future__ import annotations
 
