@@ -1,15 +1,22 @@
-"""Rules of language for sources and pages: openings, private words, names of files, documented parameters."""
+"""Rules of language for sources and pages: openings, private words, names of files, parameters, dead names."""
 
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import io
+import keyword
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import bellcrank as bc
 
@@ -132,3 +139,141 @@ def _public_names() -> Iterator[tuple[str, Any]]:
 def sources() -> list[Path]:
     """Return the Python files of the package."""
     return sorted(Path(bc.__file__).resolve().parent.rglob("*.py"))
+
+
+# -- names in prose: a rename of code that forgets a docstring leaves a name that nothing has
+
+STRING = re.compile(r"\"[^\"\n]*\"|(?<!\w)'[^'\n]*'")
+QUOTED = re.compile(r"`([^`\n]+)`")
+COMMAND = re.compile(r"(bellcrank|python|make|pip|git) |@|%|[\w-]+: ")  # no Python: a command, LLVM, or a header
+WORD = re.compile(r"(?<![\w$%@}-])[A-Za-z_]\w*")
+CONSTANT = re.compile(r"(?<![\w$.-])[A-Z][A-Z0-9]+(?:_[A-Z][A-Z0-9]*)+(?![\w*])")
+SNAKE = re.compile(r"(?<![\w$@%.*-])[a-z]{3,}(?:_[a-z]{3,})+(?![\w*.])")
+FILE = re.compile(r"(?<![\w*<.])((?:[\w-]+/)*[\w-]+\.(?:py|md))\b")
+MEMBER = re.compile(r"(?<![\w./$@%-])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w/])")
+TYPE = re.compile(r"(?<![\w.])[A-Z]\w+")
+FIELDS = re.compile(r"(?:^|[.;]\s+|\n\s*\n\s*)(_?[a-z]\w*(?:(?:, and |, | and )_?[a-z]\w*)*): ")
+SECTIONS = {"Parameters", "Attributes", "Returns", "Yields", "Raises"}
+SUFFIXES = {"py", "pyi", "md", "toml", "json", "js", "txt", "html", "xml", "h", "c"}
+CAMEL = re.compile(r"(?<![\w./$-])(?:[A-Z][a-z]+){2,}(?![\w*])")
+# Names of other projects, of generated code and of examples.
+OTHER_NAMES = {
+    *("METH_FASTCALL", "METH_KEYWORDS", "NPY_ARRAY_ALIGNED", "NPY_ARRAY_C_CONTIGUOUS", "NPY_ARRAY_WRITEABLE"),
+    *("MCL_CURRENT", "MCL_ONFAULT", "UJOINT_XY", "PyObject", "PyArrayObject", "_ARRAY_API", "array_like", "bc", "re"),
+    *("CartPole", "CuPy", "DefaultExperiment", "JavaScript", "LuGre", "McKyes", "MuJoCo", "NaNs", "NumPy", "PyTorch"),
+    *("TypeScript", "UnitDefinitions", "WebAssembly"),
+    *("BELLCRANK_UPDATE", "MECHANISM_QUANTITY_MACHINE", "IA_boom_3", "arm_forward_dynamics"),
+    *("abort", "out_stride", "per_run", "per_element"),
+}
+EXAMPLE_FILES = {"FILE.py", "crane.py", "model.py"}
+OTHER_PACKAGES = {"jax", "torch"}  # of which a module here has the name
+
+
+@dataclass
+class Names:
+    """Names that prose may use: those that modules of the package share, and all names in the same source."""
+
+    package: set[str] = field(default_factory=set)
+    modules: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # stem -> names in these modules
+    sources: dict[int, set[str]] = field(default_factory=dict)  # id of a source's tree -> its names
+    files: set[str] = field(default_factory=set)
+
+
+def _identifiers(tree: ast.AST) -> Iterator[str]:
+    """Yield every identifier of a source, and the words of its strings other than docstrings."""
+    skipped = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant() as doc):
+                skipped.add(id(doc))
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(name=name, asname=asname):
+                yield from (*name.split("."), asname or name)
+            case ast.ImportFrom(module=str(module)):
+                yield from module.split(".")
+            case ast.Constant(value=str(text)) if id(node) not in skipped:
+                yield from re.findall(r"[A-Za-z_]\w*", text)
+
+
+def _members(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that other modules may mean: functions, classes, parameters, attributes, module variables."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for statement in node.body:
+                targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+                yield from (x.id for t in targets if t for x in ast.walk(t) if isinstance(x, ast.Name))
+
+
+def package_names(trees: dict[Path, ast.Module], root: Path) -> Names:
+    """Return the names of the package's sources `trees`, and the files of the repository `root`."""
+    names = Names(package={*dir(builtins), *dir(type), *dir(np), *keyword.kwlist, *bc.__all__, *dir(bc), *OTHER_NAMES})
+    for path, tree in trees.items():
+        names.package.update(_members(tree))
+        names.package.update(path.with_suffix("").parts[-4:])
+        names.sources[id(tree)] = set(_identifiers(tree))
+        names.modules[path.stem] |= names.sources[id(tree)]
+    for folder in ("src", "tests", "bench", "docs", "examples"):
+        for path in (root / folder).rglob("*.*"):
+            if path.suffix in {".py", ".md"}:
+                names.files.add("/" + path.relative_to(root).as_posix())
+                names.package.add(path.stem)
+    names.files.update(f"/{path.name}" for path in root.glob("*.md"))
+    return names
+
+
+def dead_names(text: str, tree: ast.Module, names: Names) -> list[str]:
+    """Return `line: name` for names in docstrings and comments of a source, `text` and `tree`, that nothing has."""
+    known = names.package | (names.sources.get(id(tree)) or set(_identifiers(tree)))
+    faults = [f"{line}: {name}" for line, comment in comments(text) for name in _dead_words(comment, known, names)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            doc = ast.get_docstring(node) or ""
+            dead = [*_dead_words(doc, known, names), *(name for name in _section_types(doc) if name not in known)]
+            dead += [] if isinstance(node, ast.Module) else _dead_fields(node, doc)
+            faults += [f"{getattr(node, 'lineno', 1)}: {name}" for name in dead]
+    return faults
+
+
+def _dead_words(prose: str, known: set[str], names: Names) -> Iterator[str]:
+    prose = re.sub(r"https?://\S+", "", prose)
+    for code in QUOTED.findall(prose):
+        if not COMMAND.match(code):
+            yield from (f"`{word}`" for word in WORD.findall(STRING.sub("", code)) if word not in known)
+    prose = STRING.sub("", QUOTED.sub("", prose))
+    yield from (word for pattern in (CONSTANT, CAMEL, SNAKE) for word in pattern.findall(prose) if word not in known)
+    for file in set(FILE.findall(prose)) - EXAMPLE_FILES:
+        if not any(each.endswith("/" + file) for each in names.files):
+            yield file
+    for owner, member in MEMBER.findall(prose):
+        is_class = owner in known and re.search("[A-Z].*[a-z]", owner)
+        is_module = owner in names.modules and owner not in OTHER_PACKAGES and member not in names.modules[owner]
+        if (is_class or is_module) and member not in SUFFIXES | known:
+            yield f"{owner}.{member}"
+
+
+def _section_types(doc: str) -> Iterator[str]:
+    """Yield the capitalised names of types in the sections of a docstring."""
+    section, lines = "", doc.splitlines()
+    for line, following in pairwise(lines):
+        if re.fullmatch(r"-{3,}", following.strip()):
+            section = line.strip()
+        elif section in SECTIONS and line and not line.startswith((" ", "-")):
+            _, colon, kind = line.partition(" : ")
+            if colon or section not in {"Parameters", "Attributes"}:
+                yield from TYPE.findall(STRING.sub("", kind or line))
+
+
+def _dead_fields(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, doc: str) -> list[str]:
+    """Return the names of a list "name: text. name: text." that are neither fields of the class nor in the function."""
+    if "\n---" in doc:
+        return []
+    every = [name for match in FIELDS.finditer(doc) for name in re.split(r", and |, | and ", match.group(1))]
+    return [f"{name}:" for name in set(every) - set(_identifiers(node))] if every else []

@@ -14,9 +14,8 @@ from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_compiled_names: WeakKeyDictionary[Any, set[str]] = (
-    WeakKeyDictionary()
-)  # mechanisms, and the names of their compiled quantities
+# Mechanisms, and the names of their compiled quantities.
+_compiled_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 _compiled_names_lock = Lock()  # held while _made is changed or traversed
 _discard_count = [0]  # number of times that compiled quantities were discarded
 

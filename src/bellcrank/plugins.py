@@ -28,13 +28,8 @@ ENTRY_POINT_PREFIX = "bellcrank."
 entries: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
 packages: dict[str, list[str]] = {}  # package -> descriptions of its extensions
 _points: dict[str, list[Any]] = {}  # package -> its entry points
-EXCLUDED_PACKAGES = (
-    "bellcrank",
-    "numpy",
-    "llvmlite",
-    "pip",
-    "setuptools",
-)  # part of every key already, or irrelevant to generated code
+# Part of every key already, or irrelevant to generated code.
+EXCLUDED_PACKAGES = ("bellcrank", "numpy", "llvmlite", "pip", "setuptools")
 _started = _loaded = False
 _loading = threading.RLock()  # re-entrant: loaded packages use bellcrank in the same thread
 MAX_LOAD_WAIT_SECONDS = 60.0  # s to wait for another thread to load all packages

@@ -85,7 +85,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
         method     a function named as a quantity, (tree, q, ...); a module or a      bc.kernel(..., method), and "auto"
                    class with several; or a bellcrank.dynamics.Method
         processor  function(topology) giving a Machine                                bc.schedule(..., kind=)
-        program    function(mechanism, numbers, kind) giving a Laid                   bc.schedule(..., machine)
+        program    function(mechanism, numbers, kind) giving a MethodSchedule         bc.schedule(..., machine)
         quantity   a bellcrank.dynamics.Quantity, which some method solves            mechanism.<name>
         record     a module with WHAT, MAGIC, write and read; its name is ".suffix"   Record.save, bc.load_record
     """

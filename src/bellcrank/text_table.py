@@ -34,9 +34,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[
     right
         Indices of right-aligned columns.
     """
-    head, *rows = (
-        [single_line(cell) for cell in row] for row in (head, *rows)
-    )  # names come from files, and a cell must have one line
+    # Names come from files, and a cell must have one line.
+    head, *rows = ([single_line(cell) for cell in row] for row in (head, *rows))
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def joined(cells: Sequence[str]) -> str:

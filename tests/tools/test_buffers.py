@@ -1,4 +1,4 @@
-"""Every buffer that generated code writes is allocated where it can be poisoned, and the tests run poisoned."""
+"""Every buffer that generated code writes comes from an allocator that can fill it with NaN, and the tests do so."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from bellcrank import buffers
 
 ROOT = Path(bellcrank.__file__).resolve().parent
 ALLOCATORS = {"empty", "empty_like", "new_empty"}
-FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # that hold or call kernels
-# Arrays that Python fills, not generated code: by file, how many.
+FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # packages that hold or call kernels
+# Arrays that Python fills, not generated code: number by file.
 FILLED_BY_PYTHON = {
-    "sim/python_controllers.py": 3,  # the rows of a run that Python steps
-    "sim/batch_execution.py": 1,  # kept to be used again, and poisoned by whoever gets it
+    "sim/python_controllers.py": 3,  # rows of a run that Python steps
+    "sim/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
     "emit/cuda/schedule_refinement.py": 1,  # positions in an order of nodes
     "identify/loop_regressor.py": 1,  # filled sample by sample by the assembly
     "graph/linear_solve.py": 1,  # the definition, in numpy
     "graph/interpreter.py": 1,  # the definition, in numpy
     "graph/recursion_span.py": 1,  # lengths of paths
     "build/wrench_arguments.py": 1,  # an empty default
-    "torch.py": 2,  # one poisoned in place, one of a tensor without memory
+    "torch.py": 2,  # one filled with NaN in place, one of a tensor without memory
 }
-NUMBERS_OF_PYTHON = {"object", "int", "bool"}  # types of numbers that no generated code writes
+NUMBERS_OF_PYTHON = {"object", "int", "bool"}  # types that no generated code writes
 
 
 def unpoisoned(path: Path) -> Iterator[int]:
-    """Lines that allocate an array of floats without filling it."""
+    """Return lines that allocate an array of floats without filling it."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ALLOCATORS:
             types = {x.id for x in (*node.args, *(k.value for k in node.keywords)) if isinstance(x, ast.Name)}
@@ -62,7 +62,7 @@ def test_the_suite_runs_poisoned() -> None:
     assert np.isnan(buffers.empty_buffer(4, "float32")).all()
 
 
-# Machine code that writes nothing: what is in its memory then is what was there before.
+# Machine code that writes nothing, so that its buffer shows the previous contents.
 SILENT = """
 import ctypes
 import numpy as np
@@ -114,7 +114,7 @@ print(*(np.isnan(x).all() for x in found))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stack is laid out differently")
 def test_memory_of_machine_code_is_nan() -> None:
-    """Results, out=, workspaces from malloc and on the stack, states; and none of it where nobody asks for it."""
+    """Results, out=, workspaces from malloc and on the stack, and states are filled with NaN, if that is requested."""
     says = {}
     for on in ("1", "0"):
         environment = os.environ | {buffers.POISON_VARIABLE: on, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,6 +1,7 @@
-"""How many files a call goes through that compiles and runs something small for the first time: what somebody reads
-who wants to follow it. What a mechanism does not have (loops, springs, contacts, alike bodies by the hundred) costs no
-file.
+"""The number of source files that a first small call goes through stays small.
+
+A reader who follows the call must read these files. Features that a mechanism does not have (loops, springs, contacts,
+identical bodies by the hundred) cost no file.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ sys.setprofile(watch)
 sys.setprofile(None)
 print(*sorted(ran))
 """
-# At most; fewer are better. Among them: graph/store_coverage.py, which checks what was made, and buffers.py of a run.
+# Upper limits; fewer are better. They include graph/store_coverage.py, which checks the code, and buffers.py of a run.
 FILES = {"arm.forward_dynamics(*state)": 44, "bc.simulate(arm, seconds=0.05)": 72}
 
 
 @pytest.mark.parametrize("call", FILES)
 def test_a_cold_call_goes_through_few_files(call: str, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "BELLCRANK_CACHE": str(tmp_path / "empty")}
-    environment["BELLCRANK_POISON"] = "0"  # as users have it
+    environment["BELLCRANK_POISON"] = "0"  # the default of users
     code = CODE.replace("{call}", call)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     ran = done.stdout.split()

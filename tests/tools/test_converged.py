@@ -1,4 +1,4 @@
-"""What docs/ prints of runs is converged: with half the step, and with tighter tolerances, it prints the same."""
+"""Printed results of runs in docs/ are converged: half the step and tighter tolerances print the same."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bellcrank.sim.settings import Plan, Saving, Solver
 from prose import CHECKED, ROOT, blocks
 
 RUNS = re.compile(r"\b(simulate|Simulator|stepper|study)\(")
-TIGHTER = 0.1  # times the tolerance of a run that chooses its steps
+TIGHTER = 0.1  # factor on the tolerance of adaptive steps
 NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
-# Expressions about steps that are too long, and the page says so; or that compare a run with what takes the steps as
-# they are written: another program, a study, an optimum.
+# Expressions about steps that are too long, as the page explains; or that compare a run with a program of fixed steps:
+# another program, a study, an optimum.
 ABOUT_STEPS = {
     "simulation.md": r"coarse\.stops",
     "integrators.md": r'energy\["euler"\]',
@@ -34,7 +34,7 @@ def pages() -> list[Path]:
 
 @pytest.fixture
 def halved(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Every run takes half the step, and has the rows that it would have had; the list has the steps."""
+    """Halve the step of every run and keep its rows; the list collects the steps."""
     found: list[float] = []
 
     def planned(seconds: float, integrator: Any, events: int, solver: Solver, saving: Saving, where: Any) -> Plan:
@@ -58,7 +58,7 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def alike(one: str, other: str) -> bool:
-    """The same text, with numbers that differ by one in the last digit that is shown at most."""
+    """Return whether texts are equal up to one in the last digit of their numbers."""
     if NUMBER.sub("#", one) != NUMBER.sub("#", other):
         return False
     pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
@@ -66,7 +66,7 @@ def alike(one: str, other: str) -> bool:
 
 
 def last_digit(number: str) -> float:
-    """What one in its last digit is worth."""
+    """Return the value of one in the last digit."""
     mantissa, _, power = number.partition("e")
     return float(10.0 ** (int(power or 0) - len(mantissa.partition(".")[2])))
 

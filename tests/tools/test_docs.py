@@ -1,4 +1,4 @@
-"""docs/ and ARCHITECTURE.md: links lead somewhere, code runs, tables are current."""
+"""docs/ and ARCHITECTURE.md: links lead to existing targets, code runs, tables are current."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_code_runs(page: Path, tmp_path: Path) -> None:
-    with tables.restored():  # a page may add to them
+    with tables.restored():  # a page may add to the tables
         run_python(page)
     run_console(page, tmp_path)
 
@@ -85,7 +85,7 @@ def _total(tree: Tree, method: str) -> int:
 
 
 def test_numbers_of_the_parallel_story_are_printed_on_it() -> None:
-    """Decimals and large numbers in its prose are in what the commands print, or in what the papers print."""
+    """Decimals and large numbers in the prose of the parallel page are printed by its commands or by the papers."""
     page = (ROOT / "docs/parallel.md").read_text("utf-8")
     printed = "".join(body for _, body in FENCE.findall(page)) + str(published())
     prose = re.sub(r"\(.*?\)", "", FENCE.sub("", page))

@@ -56,6 +56,39 @@ def test_every_parameter_is_named() -> None:
     assert faults == {}
 
 
+def test_names_in_prose_exist() -> None:
+    """A rename changes names in code; this finds those that docstrings and comments still have."""
+    texts = {path: path.read_text("utf-8") for path in language.sources()}
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    names = language.package_names(trees, ROOT)
+    faults = {
+        path.relative_to(PACKAGE).as_posix(): found
+        for path, text in texts.items()
+        if (found := language.dead_names(text, trees[path], names))
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    ("prose", "dead"),
+    [
+        ("Return `old_name` and `Task.run`.", ["`old_name`"]),
+        ("At most OLD_LIMIT, not MAX_BYTES.", ["OLD_LIMIT"]),
+        ("Raise an OldError; old_file.py and task.py have more.", ["OldError", "old_file.py"]),
+        ("A Task.gone, a task.gone, and Task.run.", ["Task.gone", "task.gone"]),
+        ("Return a task.\n\nReturns\n-------\nOld or Task\n    The task.", ["Old"]),
+        ("Return a task.\n\nn: its number. old, run: no fields.", ["old:", "run:"]),
+        ('Read `bellcrank show old`, `@old`, <https://old.org/OLD_PAGE> and text like "old_name".', []),
+    ],
+)
+def test_dead_names_are_told_from_others(prose: str, dead: list[str]) -> None:
+    task = ast.parse("MAX_BYTES = 1\nclass Task:\n    def run(self): ...")
+    names = language.package_names({Path("src/bellcrank/sim/task.py"): task}, ROOT)
+    names.files.add("/src/bellcrank/sim/task.py")
+    text = f'def function(n):\n    """{prose}"""\n'
+    assert sorted(language.dead_names(text, ast.parse(text), names)) == [f"1: {name}" for name in dead]
+
+
 def test_public_names_are_documented() -> None:
     faults = defaultdict(list)
     for name, thing in language.public_callables():

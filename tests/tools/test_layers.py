@@ -1,4 +1,4 @@
-"""Imports point down only: two towers that do not know each other, build/ between them, and the papers a leaf."""
+"""Imports follow the layers: mechanics and compiler are independent, build/ connects them, and papers are a leaf."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ NEUTRAL = {
 }
 MECHANICS = {"dynamics", "model", "spatial"}
 COMPILER = {"emit", "graph", "scheduling"}
-GENERAL = {"actuators", "control", "forces", "integrate"}  # parts that a system is made of
-# What each room may import beside itself and the neutral ground.
+GENERAL = {"actuators", "control", "forces", "integrate"}  # general parts of a system
+# Packages that each package may import besides itself and the common modules.
 BELOW: dict[str, set[str]] = {
     **{part: set() for part in NEUTRAL},
-    # mechanics: knows nothing of graphs
+    # mechanics: independent of graphs
     "spatial": set(),
     "model": {"spatial"},
     "dynamics": {"model", "spatial"},
@@ -64,46 +64,46 @@ BELOW: dict[str, set[str]] = {
     "meshes": set(),
     "control": {"actuators", "forces", *MECHANICS},
     "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
-    # compiler: knows nothing of mechanics
+    # compiler: independent of mechanics
     "graph": set(),
     "scheduling": {"graph"},
     "emit": {"graph", "scheduling"},
     # the bridge
     "build": {*MECHANICS, *COMPILER},
-    # whole runs, what they leave behind, and what draws it
+    # whole runs, their records, and their drawings
     "record": {"dynamics", "model", "spatial"},
     "sim": {"actuators", "build", "forces", "integrate", "record", *MECHANICS, *COMPILER},
     "view": {"formats", "graph", "meshes", "record", "scheduling", *MECHANICS},
-    # many runs, and what can be learned from them
+    # many runs, and what is derived from them
     "studies": {"emit.cuda.device", "graph", "model", "record", "sim", "view"},  # whether a worker has a GPU
     "identify": {"record", "sim", "studies", *MECHANICS},
     # models for other programs
     "exporting": {"build", "cockpit", "ground", "record", "sim", *MECHANICS, *COMPILER},
-    # the live page: no machine in it
+    # the live page: independent of particular machines
     "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
-    # the excavators, whole; their mechanism is also in the zoo
+    # the excavators, complete; their mechanism is also in the zoo
     "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
     "excavators.linkage.steelwork": {"structures"},
     "excavators": {"cockpit", "ground", "record", "sim", "zoo", *GENERAL, *MECHANICS},
-    # what learners and other people's arrays are given
+    # interfaces for machine learning and foreign arrays
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},
     **{part: {"build", "emit"} for part in ("jax", "torch")},
-    # the papers: a leaf, which only the command line and the public names know
+    # papers: a leaf, which only the command line and the public names import
     "papers": {
         *("build", "excavators", "formats", "record", "sim", "view", "zoo"), *GENERAL, *MECHANICS, *COMPILER,
     },
-    # what the command line is made of
+    # helpers of the command line
     "cli.bibtex": set(),
     "cli.screen": set(),
     "cli.page_files": set(),
     "cli.timing": {"build", "dynamics", "emit", "model"},
 }  # fmt: skip
 ABOVE = {"__init__", "__main__", "cli", "registration"}  # may import anything
-CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # all that is needed at run time
+CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # required at run time
 EXTRAS = {
     "cockpit": {"starlette", "uvicorn"},
     "gym": {"gymnasium"},
-}  # parts that only work with an extra; others ask for one when needed
+}  # modules that need an optional dependency; others import them on demand
 HEAVY = (
     "llvmlite", "typer", "rich", "mujoco", "pinocchio", "defusedxml", "hypothesis", "scipy",
     "control", "matplotlib", "pyarrow", "mcap", "starlette", "uvicorn", "websockets", "gymnasium", "jax", "torch",
@@ -119,12 +119,12 @@ def part_of(path: Path) -> str:
 
 @cache
 def imports(path: Path) -> tuple[tuple[int, str], ...]:
-    """(line, module) for every import, wherever it stands: in functions and under TYPE_CHECKING too."""
+    """Return (line, module) for every import, also in functions and under TYPE_CHECKING."""
     return tuple(_imports(path))
 
 
 def imports_of(part: str) -> Iterator[tuple[str, str]]:
-    """(file and line, module) for every import in a part."""
+    """Return (file and line, module) for every import of a package."""
     return ((f"{path}:{line}", module) for path in FILES if part_of(path) == part for line, module in imports(path))
 
 
@@ -173,7 +173,7 @@ def test_every_part_has_a_place() -> None:
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:
-    """The finder sees imports in functions, under TYPE_CHECKING and through `from bellcrank import ...`."""
+    """The search finds imports in functions, under TYPE_CHECKING and through `from bellcrank import ...`."""
     code = "import numpy as np\nif TYPE_CHECKING:\n    from bellcrank import emit\n"
     code += "def f():\n    from bellcrank.nodes.node import Node\n"
     (tmp_path / "x.py").write_text(code)
@@ -181,7 +181,10 @@ def test_the_rules_can_fail(tmp_path: Path) -> None:
 
 
 def test_import_is_light(capsys: pytest.CaptureFixture[str]) -> None:
-    """No compiler, no command line, no peers. The time is printed and not judged: a busy machine is no bug."""
+    """Importing loads no compiler, command line or peers.
+
+    The time is printed but not judged, as machines may be busy.
+    """
     code = f"import sys, bellcrank; print(*[m for m in {HEAVY!r} if m in sys.modules])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     times = []

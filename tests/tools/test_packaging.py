@@ -1,4 +1,4 @@
-"""The build hook: a wheel has the page of drive, or the build says what to do. (hatchling itself is not needed.)"""
+"""The build hook: a wheel contains the page of drive, or the build explains what to do. (hatchling is not needed.)"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def hook(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """hatch_build.py, with as much of hatchling as it names."""
+    """Import hatch_build.py with replacements for the names that it takes from hatchling."""
     name = "hatchling.builders.hooks.plugin.interface"
     parts = name.split(".")
     for k in range(1, len(parts) + 1):
@@ -32,7 +32,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def tree(root: Path, hook: Any, page: float | None, sources: float) -> Any:
-    """A source tree whose page and sources are of these times, and the hook in it."""
+    """Return a source tree with the hook, whose page and sources have these times."""
     files = {root / "web" / "src" / "main.ts": sources, root / "web" / "build.mjs": 0.0}
     static = root / "src" / "bellcrank" / "cockpit" / "static"
     files |= {static / name: page for name in hook.PAGE} if page is not None else {}
@@ -46,7 +46,7 @@ def tree(root: Path, hook: Any, page: float | None, sources: float) -> Any:
 
 
 def test_a_page_that_is_there_is_taken(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a source archive, where all files are of one time: nobody asks for Node."""
+    """An existing page is used without Node, as in a source archive, where all files have the same time."""
     monkeypatch.setenv("PATH", "")
     tree(tmp_path, hook, 5.0, 5.0).initialize("standard", {})
 
@@ -59,13 +59,13 @@ def test_without_node_it_fails_and_says_what_to_do(
     made = tree(tmp_path, hook, page, 5.0)
     with pytest.raises(RuntimeError, match=r"Install Node 18.*make page.*source archive.*BELLCRANK_WITHOUT_PAGE"):
         made.initialize("standard", {})
-    made.initialize("editable", {})  # a checkout that is worked in has `make page`
+    made.initialize("editable", {})  # a development checkout uses `make page`
     monkeypatch.setenv("BELLCRANK_WITHOUT_PAGE", "1")
     made.initialize("standard", {})
 
 
 def test_with_node_it_is_bundled(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a node that is a line of shell."""
+    """With Node the page is bundled; a shell script replaces Node."""
     tools = tmp_path / "bin"
     tools.mkdir()
     static = tmp_path / "tree" / "src" / "bellcrank" / "cockpit" / "static"

@@ -1,4 +1,4 @@
-"""Linter, type checker and a limit on branches, as tests: what they find is a failure like any other."""
+"""Linter, type checker and a limit on branches run as tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BRANCHES = 20  # of a function, with those inside it
+BRANCHES = 20  # limit for a function, including inner functions
 
 
 def run(*command: str) -> None:
@@ -36,7 +36,7 @@ def test_types_of_the_page() -> None:
 
 
 def branches(function: ast.AST) -> int:
-    """McCabe's number as radon counts it: one, and one for each way that the function may take beside the first."""
+    """Return McCabe's number as radon counts it: one, plus one for each branch."""
     count = 1
     for node in ast.walk(function):
         if isinstance(node, ast.If | ast.IfExp | ast.ExceptHandler | ast.Assert | ast.match_case):
@@ -62,7 +62,10 @@ def test_functions_are_simple() -> None:
 
 
 def test_branches_are_counted() -> None:
-    """One, then: for, its else, if, and, a comprehension, its if, except, and an if inside an inner function."""
+    """Branches are counted, including those of inner functions.
+
+    One, then: for, its else, if, and, a comprehension, its if, except, and an if inside an inner function.
+    """
     code = "def f(x):\n for a in x:\n  if a and x: pass\n else: [b for b in x if b]\n"
     code += " try: pass\n except E: pass\n def g():\n  if x: pass\n"
     assert branches(ast.parse(code)) == 9

@@ -1,4 +1,4 @@
-"""README.md runs from top to bottom, prints what it says, and is two screens."""
+"""README.md runs from top to bottom, prints the output that it shows, and fits on two screens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_commands(tmp_path: Path) -> None:
 
 
 def test_it_is_two_screens() -> None:
-    """What is longer belongs into docs/."""
+    """README.md fits on two screens; longer text belongs into docs/."""
     assert len(README.read_text("utf-8").splitlines()) <= SCREENS
 
 
@@ -31,7 +31,7 @@ def test_make_targets_exist() -> None:
 
 
 def test_its_speeds_are_those_of_the_page() -> None:
-    """Every number of its table stands on the page with all of them."""
+    """Every speed of the table in README.md is on the page with all speeds."""
     page = (ROOT / "docs/speed.md").read_text("utf-8")
     rows = [line for line in README.read_text("utf-8").splitlines() if "ns | " in line and line.count("|") == 5]
     assert len(rows) == 4

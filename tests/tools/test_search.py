@@ -1,4 +1,4 @@
-"""The time that hypothesis has for a test."""
+"""The time limit of hypothesis for each test (tests/search.py)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_quick_ones_see_all_and_every_test_has_its_own_time() -> None:
     search.begin(item(quick))
     quick()
     assert len(seen) == 50
-    search.until = 0.0  # as if it had been used up
+    search.until = 0.0  # as if the time were used up
     search.begin(item(quick))
     quick()
     assert len(seen) == 100

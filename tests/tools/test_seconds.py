@@ -1,4 +1,4 @@
-"""What `make test` leaves out follows from what tests take."""
+"""The selection of `make test` follows from measured times."""
 
 from __future__ import annotations
 

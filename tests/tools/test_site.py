@@ -1,4 +1,4 @@
-"""The site of the documentation: every page is in its tree, links are led to it, what is generated is complete.
+"""The documentation site: every page is in its tree, links lead to it, and generated pages are complete.
 
 The build itself (`make docs`, warnings as errors, every link followed) is a long test.
 """
@@ -26,7 +26,7 @@ SITE = ROOT / "docs/site"
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The files of docs/site by name."""
+    """Return the files of docs/site by name."""
     monkeypatch.syspath_prepend(str(SITE))
     before = set(sys.modules)
     yield importlib.import_module
@@ -129,13 +129,13 @@ def test_links_of_a_site_are_followed(site: Any, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `make docs` does it."""
+    """Build the site with the command of `make docs`."""
     for name in ("sphinx", "furo", "myst_parser", "latex2mathml", "sphinx_copybutton"):
         pytest.importorskip(name)
     folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "pages", "html"]
     for command in (
-        [sys.executable, SITE / "scene_poses.py", "pages"],
+        [sys.executable, SITE / "stage.py", "pages"],
         build,
         [sys.executable, SITE / "follow.py", "html"],
     ):
@@ -154,7 +154,7 @@ def test_the_site_on_a_phone_in_the_dark_without_a_network(built: Path) -> None:
 
 
 def look(built: Path) -> None:
-    """No page is wider than the screen, nothing is asked for from elsewhere, and the search finds."""
+    """No page is wider than the screen, nothing is requested from other servers, and the search finds pages."""
     with chromium.playing() as p, chromium.launched(p) as browser, chromium.opening(browser) as opened:
         for name in ("index", "methods/aba", "reference/quantities", "terminal", "speed"):
             page = opened(built / f"{name}.html", 390, 844, "dark")
@@ -166,7 +166,7 @@ def look(built: Path) -> None:
         assert "Linearise, balance, design" in page.locator("#search-results li a").all_inner_texts()
 
 
-# -- what stands beside it
+# -- other generated files
 
 
 def test_version_changelog_and_citation_agree() -> None:

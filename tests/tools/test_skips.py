@@ -1,4 +1,4 @@
-"""The lines at the end of a run that say what was not tested."""
+"""The lines at the end of a run that list what was not tested."""
 
 from __future__ import annotations
 

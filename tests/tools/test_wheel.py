@@ -1,4 +1,4 @@
-"""The wheel: all that is needed is in it, nothing else, and it works where only the dependencies are."""
+"""The wheel is complete, contains nothing else, and works with only its dependencies installed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_has_everything_and_is_small(wheel: Path) -> None:
 
 
 def test_it_works_without_the_sources(wheel: Path, tmp_path: Path) -> None:
-    """Unpacked, with the dependencies, and no tool on the path."""
+    """The unpacked wheel works with its dependencies, without the sources and without tools on the path."""
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     others = [p for p in sys.path if p and Path(p).resolve() not in (ROOT / "src", ROOT / "tests", ROOT)]
     code = "import sys; sys.argv = ['bellcrank', 'doctor']; from bellcrank.cli import main; main()"

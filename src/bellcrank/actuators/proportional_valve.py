@@ -18,8 +18,9 @@ Linkoeping University, 1988. The smooth root: A. Ellman, R. Piche. A two regime 
 simulation. ASME Journal of Dynamic Systems, Measurement, and Control 121(4), 721-724, 1999 (theirs is a polynomial;
 this one has all derivatives).
 
-Departs: every function has a pump of its own, as strong as the machine's; sharing one pump is left to the controller
-(excavators/linkage/linkage_control.py shares the flow). Pump dynamics are neglected: the pump is faster than the spool.
+Differences from the sources: every function has a pump of its own, as strong as the machine's; sharing one pump is left
+to the controller (excavators/linkage/linkage_control.py shares the flow). Pump dynamics are neglected: the pump is
+faster than the spool.
 """
 
 from __future__ import annotations

@@ -15,11 +15,12 @@ but not given in the text: `opening` is 1 cm/V by default.
 Source: D. Wong. Parallel implementation of multibody dynamics for real-time simulation. PhD thesis, University of
 British Columbia, 1991, section 5.4.2 and table 5.2. Laminar flow: H. E. Merritt, Hydraulic Control Systems, Wiley 1967.
 
-Departs: the paper clips the pressures to [P_e, P_s] after every time step. Here the right-hand side does so, for every
-integrator: flows and torque use the clipped pressures, and a pressure at its bound does not move outwards. With
-`limits()` a fixed-step run can also clip as printed. `laminar` (psi, 0 as printed) makes the flow proportional to a
-pressure drop below it, for integrators that need a derivative: the root's slope is infinite at 0, where the run starts.
-With a `stop_stiffness` the joint has mechanical stops, which the paper does not need: its bucket meets no obstacle.
+Differences from the paper: it clips the pressures to [P_e, P_s] after every time step. Here the right-hand side does
+so, for every integrator: flows and torque use the clipped pressures, and a pressure at its bound does not move
+outwards. With `limits()` a fixed-step run can also clip as printed. `laminar` (psi, 0 as printed) makes the flow
+proportional to a pressure drop below it, for integrators that need a derivative: the root's slope is infinite at 0,
+where the run starts. With a `stop_stiffness` the joint has mechanical stops, which the paper does not need: its bucket
+meets no obstacle.
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ for the control of machines with friction. Automatica 30(7), 1083-1138, 1994. Th
 A. Soederberg, S. Bjoerklund. Friction models for sliding dry, boundary and mixed lubricated contacts. Tribology
 International 40(4), 580-587, 2007.
 
-Departs: with a smooth sign nothing ever sticks, but creeps at a speed of about v_t; and the peak stays below F_s unless
-v_t is much smaller than v_s. A small v_t makes the system stiff: its rate is about F_s / (v_t inertia).
+Differences from the paper: with a smooth sign nothing ever sticks, but creeps at a speed of about v_t; and the peak
+stays below F_s unless v_t is much smaller than v_s. A small v_t makes the system stiff: its rate is about F_s / (v_t
+inertia).
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ VARYING = object()
 class CellClass:
     """One link class, as tracing needs it.
 
-    start: makes its generator from its elements of the inputs. sizes: their number for each input. names: of the
-    columns of its table. numbers: names of its constants that depend on free parameters.
+    make_body: makes its generator from its elements of the inputs. sizes: their number for each input. column_names:
+    those of its table. constant_names: those of its constants that depend on free parameters.
     """
 
     make_body: Callable[..., Any]

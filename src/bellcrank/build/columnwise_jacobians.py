@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 DERIVATIVE_MATRICES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}
 PRODUCT_METHODS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # matrix: method
 MEMORY_HINT = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
-MAX_WRITTEN_OPERATIONS = (
-    10 * MAX_STRAIGHT_OPERATIONS
-)  # operations up to which straight-line code is used, because it runs faster
+# Operations up to which straight-line code is used, because it runs faster.
+MAX_WRITTEN_OPERATIONS = 10 * MAX_STRAIGHT_OPERATIONS
 
 
 def columnwise_function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any] | None:
@@ -138,7 +137,7 @@ def matrix_function(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     mechanism
         A mechanism without loops.
     row
-        The quantity: a key of DERIVATIVE_MATRICES or PRODUCTS.
+        The quantity: a key of DERIVATIVE_MATRICES or PRODUCT_METHODS.
     """
     n = mechanism.nv
     columns = cache(

@@ -15,11 +15,8 @@ from bellcrank.memory_limits import free_memory
 
 TRACE_SECONDS, COMPILE_SECONDS = 2e-5, 3e-4  # seconds per straight-line operation, to trace it and to compile it
 OPERATION_BYTES = 2_700.0  # bytes per straight-line operation while it is compiled
-ROLLED_SECONDS, BODY_SECONDS, BODY_BYTES = (
-    0.5,
-    2.5e-4,
-    6_000.0,
-)  # rolled loops: fixed seconds, seconds per body, bytes per body
+# Rolled loops: fixed seconds, seconds per body, bytes per body.
+ROLLED_SECONDS, BODY_SECONDS, BODY_BYTES = 0.5, 2.5e-4, 6_000.0
 EQUATION_PASSES = 0.15  # work for one loop equation, in passes over the bodies that it moves
 WARNING_SECONDS = 60.0  # seconds above which a warning is given
 

@@ -32,8 +32,8 @@ ElementRows = Sequence[tuple[int, ...]]
 class ElementClass:
     """A class of identical elements.
 
-    label: what they are. name: of one of them. constants: a row for each. own: for every input the elements that each
-    one reads, and under RESULT those that it writes.
+    label: what they are. name: of one of them. constants: a row for each. element_rows: for every input the elements
+    that each one reads, and under RESULT those that it writes.
     """
 
     law: Law

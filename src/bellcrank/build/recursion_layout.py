@@ -27,10 +27,8 @@ from bellcrank.scalar import Scalar
 
 Array = np.ndarray[Any, Any]
 ElementRows = Sequence[tuple[int, ...]]  # for each link, its elements of an input
-MOTION_RESULTS, MOTION_AND_AXES_RESULTS = (
-    6,
-    18,
-)  # results of a frame: position and velocity; these with angular velocity and axes
+# Results of a frame: position and velocity; these with angular velocity and axes.
+MOTION_RESULTS, MOTION_AND_AXES_RESULTS = 6, 18
 TAU_INPUT = "tau"  # input of the links that own coordinates
 WRENCH_INPUT, CONSTANTS_INPUT = "wrench", "numbers"  # inputs: [force, moment] on each frame, and the free constants
 
@@ -39,10 +37,10 @@ WRENCH_INPUT, CONSTANTS_INPUT = "wrench", "numbers"  # inputs: [force, moment] o
 class LayoutRequest:
     """Inputs and results of bodies besides their states.
 
-    pushed: frames on which wrenches act. seen: frames whose poses are constants of their bodies, with rotation if
-    `with_rotation`. of: the owners of the results (dynamics/body_quantities.py), with `width` results each. coupled:
-    whether links also need the coordinates that they share with others. shared: inputs that all bodies read, with their
-    sizes.
+    wrench_frames: frames on which wrenches act. seen_frames: frames whose poses are constants of their bodies, with
+    rotation if `with_rotation`. result_owner: the owners of the results (dynamics/body_quantities.py), with `width`
+    results each. coupled: whether links also need the coordinates that they share with others. shared: inputs that all
+    bodies read, with their sizes.
     """
 
     wrench_frames: Sequence[str] = ()
@@ -58,8 +56,8 @@ class LayoutRequest:
 class RecursionLayout:
     """The layout of a recursion.
 
-    groups: classes, with members and rows in the order of the places. numbers: expressions of the free constants. size:
-    of the result. shared: coordinates that links share with others.
+    groups: classes, with members and rows in the order of the places. free_constants: their expressions. size: of the
+    result. shared: coordinates that links share with others.
     """
 
     groups: list[LinkClass]

@@ -405,7 +405,7 @@ def with_free_constants(
 
 
 def cell_class(g: LinkClass, inputs: Sequence[str], start: Callable[..., Any], **more: int) -> CellClass:
-    """Return a class as the Part that tracing needs.
+    """Return a class as the CellClass that tracing needs.
 
     Parameters
     ----------

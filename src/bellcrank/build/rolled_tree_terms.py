@@ -32,9 +32,8 @@ from bellcrank.scalar import Scalar
 # Operations in straight-line code above which the recursions are rolled.
 MAX_STRAIGHT_OPERATIONS = 100_000
 MIN_BODIES_PER_CLASS = 4  # mean number of bodies per link class from which rolling pays
-MAX_WORK_RATIO = (
-    3.0  # limit of rolled work over straight-line work, which omits the bodies that an equation does not move
-)
+# Limit of rolled work over straight-line work, which omits the bodies that an equation does not move.
+MAX_WORK_RATIO = 3.0
 
 
 def make_layer(mechanism: Mechanism, request: Request, method: Method) -> LoopLayer:

@@ -26,10 +26,8 @@ from bellcrank.scheduling.machines import LAYOUTS
 
 MAX_DEFAULT_PROCESSORS = 8  # default number of processors, unless the shape follows from the mechanism
 WARP_LANES = 32  # lanes, as graphics processors have them
-OPERATION_SECONDS, WARNING_SECONDS = (
-    1e-4,
-    30.0,
-)  # seconds to schedule one operation; seconds above which a warning is given
+# Seconds to schedule one operation; seconds above which a warning is given.
+OPERATION_SECONDS, WARNING_SECONDS = 1e-4, 30.0
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,8 @@ from bellcrank.scheduling.task import LEVELS
 MAX_LISTED_PROCESSORS = 4  # processors whose tasks are listed one by one
 MAX_TABLE_PROCESSORS = 64  # processors in the table
 BAR_CHARACTERS = 20  # characters of a full bar
-MACHINE_NAMES = (
-    *LAYOUTS,
-    "threads",
-    "gpu",
-    "wong",
-)  # same as in build/schedules.py, whose import would load the compiler
+# Same as in build/schedules.py, whose import would load the compiler.
+MACHINE_NAMES = (*LAYOUTS, "threads", "gpu", "wong")
 
 
 @app.command()

@@ -152,12 +152,14 @@ def _loop_facts(m: Mechanism) -> dict[str, Any]:
         analysis = m.loop_analysis
     except ModelError as error:
         return {"cannot_be_closed": str(error)}
+    identically_satisfied = [analysis.names[k] for k in analysis.trivial]
     return {
         "mobility": analysis.mobility,
         "gruebler": analysis.gruebler,
         "gap": list(analysis.gap),
         "redundant": list(analysis.redundant),
-        "holding_by_themselves": [analysis.names[k] for k in analysis.trivial],
+        "identically_satisfied": identically_satisfied,
+        "holding_by_themselves": identically_satisfied,  # deprecated name; remove it after one release
         "singular_start": bool(analysis.more),
     }
 

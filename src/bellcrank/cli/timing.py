@@ -53,9 +53,8 @@ def cores() -> int:
 
 def check_memory(mechanism: Mechanism, rows: int) -> None:
     """Raise an InputError if a batch of `rows` states of `mechanism` does not fit into memory."""
-    needed_bytes = (
-        8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)
-    )  # inputs and at most one matrix of results
+    # Inputs and at most one matrix of results.
+    needed_bytes = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed_bytes
     if needed_bytes > memory_bytes / 2:
         max_rows = max(1, int(rows * memory_bytes / 2 / needed_bytes))

@@ -101,7 +101,7 @@ class Guard:
 
 @dataclass
 class MessageBucket:
-    """Token bucket that limits messages to the rate PACE."""
+    """Token bucket that limits messages to MESSAGES_PER_SECOND."""
 
     tokens: float = BURST_MESSAGES
     last: float = 0.0

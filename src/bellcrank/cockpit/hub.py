@@ -146,7 +146,7 @@ class Hub:
     # -- one page
 
     async def serve_page(self, socket: WebSocket) -> None:
-        """Serve the page at `socket` until it disconnects; app.Checked has checked Host and Origin."""
+        """Serve the page at `socket` until it disconnects; app.RequestChecks has checked Host and Origin."""
         if not self.guard.has_token(socket.headers):
             await socket.accept(_protocol(socket))  # a page can read the close code only of an accepted connection
             await socket.close(CLOSE_NO_TOKEN)

@@ -11,11 +11,8 @@ from bellcrank.cockpit.machines import Machine
 from bellcrank.errors import InputError
 
 Array = np.ndarray[Any, Any]
-MAX_ITERATIONS, DAMPING, TOLERANCE_M = (
-    60,
-    0.05,
-    1e-4,
-)  # iterations; damping relative to the Jacobian's norm; tolerance, m
+# Iterations; damping relative to the Jacobian's norm; tolerance, m.
+MAX_ITERATIONS, DAMPING, TOLERANCE_M = 60, 0.05, 1e-4
 
 
 def lever_positions(machine: Machine, q: Array, point: Sequence[float]) -> list[float]:

@@ -44,10 +44,8 @@ RANDOM_POSES = 8  # random poses at which the loads and the inertia of joints ar
 MIN_RANGE_SHARE = 0.02  # of the full range: a slider with a smaller range is useless
 DESIGN_POSITION_STEP = 4  # step of a slider's path is a position for which its servo is designed
 MAX_SLIDERS = 250  # on a page
-DESIGN_WORK, MIN_DESIGN_POSITIONS = (
-    2e7,
-    8,
-)  # servos are designed for positions * coordinates^3 <= 2e7, but at least 8 positions
+# Servos are designed for positions * coordinates^3 <= 2e7, but at least 8 positions.
+DESIGN_WORK, MIN_DESIGN_POSITIONS = 2e7, 8
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Outbox:
         self._nonempty.set()
 
     def put(self, text: str) -> None:
-        """Append the message `text` to the queue; raise FullError if it is full."""
+        """Append the message `text` to the queue; raise QueueFullError if it is full."""
         if len(self._queue) >= MAX_QUEUED_MESSAGES:
             raise QueueFullError
         self._queue.append(text)

@@ -79,7 +79,7 @@ def make_server(session: Session, guard: Guard, limits: ConnectionLimits) -> Ser
     """Return a server of `session` with access control `guard` and connection limits `limits`."""
 
     class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        """Connection of uvicorn that the door checks at once."""
+        """Connection of uvicorn that `limits` checks at once."""
 
         def connection_made(self, transport: Any) -> None:
             """Admit the connection of `transport`."""

@@ -34,9 +34,8 @@ ARRIVAL_RATE = 6.0  # 1/s, rate at which the desired position approaches a near 
 MAX_POLE_RATE = 2400.0  # 1/s, limit of a servo's poles; rk4 is stable up to 2785 1/s with a step of 1 ms
 DIFFERENCE_STEP = 1e-5  # rad or m, step of the finite differences of accelerations
 PATH_STEPS = 24  # from the start to the end of a slider
-MIN_SINGULAR_SHARE = (
-    0.25  # of the least singular value at the start: the limit that keeps sliders away from dead points
-)
+# Share of the least singular value at the start: the limit that keeps sliders away from dead points.
+MIN_SINGULAR_SHARE = 0.25
 MAX_CORNERS = 64  # number of joint corners of all sliders that are tried
 MAX_BRANCH_RATIO = 8.0  # steps of the sliders: a dependent coordinate that moves further has changed to another branch
 
@@ -145,8 +144,8 @@ def servo_gains(m: Mechanism, places: Array, moved: Sequence[str]) -> Gains:
     """Return gains for a mechanism that is held at any of some positions.
 
     D is diagonal and greater than Lambda at all of them. w is twice the fastest unstable rate without servos (an
-    upright pendulum, a spring over its dead point), and at least SWING. At the position of least inertia, D is limited
-    such that the servo is stable with steps of 1 ms.
+    upright pendulum, a spring over its dead point), and at least MIN_RATE. At the position of least inertia, D is
+    limited such that the servo is stable with steps of 1 ms.
 
     Parameters
     ----------

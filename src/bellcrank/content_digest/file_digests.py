@@ -38,7 +38,7 @@ def files_digest(
     Parameters
     ----------
     stats
-        Result of stats_of.
+        Result of `file_stats`.
     known
         Look up a digest by a key that stands for all of `stats`.
     keep

@@ -146,7 +146,8 @@ def wong(n: int, T: Scalar = 10.0) -> Cycloid:
 def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cycloid:
     """Return the test motion of Saha 2001, eq 18, between given positions.
 
-    Departs: eq 18 as printed has no end positions and always goes from 0 to pi; here it is scaled to `start` and `end`.
+    Differences from the paper: eq 18 as printed has no end positions and always goes from 0 to pi; here it is scaled to
+    `start` and `end`.
 
     Parameters
     ----------

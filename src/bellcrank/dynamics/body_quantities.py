@@ -40,9 +40,8 @@ class BodyQuantity:
     shape: tuple[int, ...] = ()
     finish: Callable[[Tree, Sequence[Scalar]], Any] | None = None
     shared_inputs: Mapping[str, str] = field(default_factory=dict)
-    coupled: str = (
-        ""  # OWN_COORDINATES or SHARED_COORDINATES if mimic joints and flexible bodies are supported, else empty
-    )
+    # OWN_COORDINATES or SHARED_COORDINATES if mimic joints and flexible bodies are supported, else empty.
+    coupled: str = ""
     oriented: bool = True  # the result depends on the orientation of the frames
 
 

@@ -4,7 +4,7 @@ A method of the table sweeps over all links at once. The work of one link is a g
 neighbours and hands values on:
 
     w = yield FromParent(ZERO)         the value that the parent handed on; bodies on the ground get this default
-    yield Hands(w)                     the value that this body hands on, in the direction of the last request
+    yield HandOn(w)                    the value that this body hands on, in the direction of the last request
     parts = yield FromChildren()       the values that the children handed on
 
 The code between two requests belongs to one sweep over the tree. The generator returns the body's elements of the
@@ -65,7 +65,7 @@ def ground_of(tree: Tree) -> Ground:
 class BodyFrames:
     """Frames of a body: their origins in the body, and their axes where needed.
 
-    A parameter `pushed` has the frames on which external forces act, `seen` those at which a result is wanted.
+    A recursion's parameter `pushed` has the frames on which external forces act, `seen` those of the results.
     """
 
     points: Sequence[Vec]

@@ -60,7 +60,7 @@ class OpenTerms:
 
 
 def no_open_terms(slots: int) -> OpenTerms:
-    """Return zero terms for so many `slots`."""
+    """Return zero terms for `slots` slots."""
     return OpenTerms([NO_FORCE] * slots, [0.0] * slots, [[0.0] * (k + 1) for k in range(slots)])
 
 

@@ -53,7 +53,7 @@ def mobilities(tree: Tree, bodies: Sequence[PlacedBody]) -> list[Mobility]:
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     """
     body_mobilities = []
     for link, body in zip(tree.links, bodies, strict=True):
@@ -72,7 +72,7 @@ def constraints(tree: Tree, q: Vector, bodies: Sequence[PlacedBody]) -> tuple[li
     q
         Positions, nq elements.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     """
     D: list[ConstraintRow] = []
     W: list[list[Force]] = []
@@ -93,7 +93,7 @@ def on_both_bodies(tree: Tree, bodies: Sequence[PlacedBody], j: int, f: Force) -
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     j
         Index of the joint.
     f
@@ -152,7 +152,7 @@ def add_joint_forces(
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     f
         Force on each body.
     passes
@@ -226,7 +226,7 @@ def world_reactions(tree: Tree, bodies: Sequence[PlacedBody], passes: Sequence[F
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     passes
         Force transmitted by each joint.
     """

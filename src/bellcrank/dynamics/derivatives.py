@@ -10,9 +10,9 @@ and O(n^2 depth) for the products with M^-1; span O(depth).
     V_p, A_p   motion of the parent, in joint i's frame               Z        a column of the joint, a motion
     P1, P2     change of the velocities and accelerations beyond the joint, in body axes, for a displacement along Z
     Ic, f      composite inertia of the subtree, and the force that moves it
-    B          twice its momentum, and twice the sum of r p^T over its points (Flow)
-    r, b       Ic Z, and Z^T B as a vector (Flow.row)
-    E, n       external forces, which do not rotate with the body: force, sum of r f^T (a Flow), and moment
+    B          twice its momentum, and twice the sum of r p^T over its points (MomentumMoments)
+    r, b       Ic Z, and Z^T B as a vector (MomentumMoments.row)
+    E, n       external forces, which do not rotate with the body (ExternalMoments)
 
 Differences from the paper: everything is in body coordinates. The matrix B of Singh et al. has 36 elements; over the
 points of a rigid body B x is the sum of 2 (r x (x_ang x p), x_ang x p), so twelve numbers are enough, and the vector to
@@ -205,11 +205,8 @@ def _rigid_derivatives(
     dv: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     pushed = {new_index[i]: push for i, push in enumerate(pushes)}
     Ic, n = [link.inertia for link in tree.links], len(tree.links)
-    f, B, E = (
-        [NO_FORCE] * n,
-        [ZERO_MOMENTS] * n,
-        [NO_EXTERNAL_MOMENTS] * n,
-    )  # sums over the children, until the link itself is processed
+    # Sums over the children, until the link itself is processed.
+    f, B, E = [NO_FORCE] * n, [ZERO_MOMENTS] * n, [NO_EXTERNAL_MOMENTS] * n
     for i, link in reversed(list(enumerate(tree.links))):
         step("f", link.name)
         push = pushed.get(i, NO_EXTERNAL_MOMENTS)

@@ -98,7 +98,7 @@ def to_common(tree: Tree, bodies: Sequence[PlacedBody], x: Vector) -> list[Scala
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     x
         Vector of nv elements, in the bodies' axes.
     """
@@ -119,7 +119,7 @@ def from_common(tree: Tree, bodies: Sequence[PlacedBody], w: Sequence[Vec], v: V
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     w
         Angular velocity of each body.
     v
@@ -164,7 +164,7 @@ def body_jacobians(tree: Tree, bodies: Sequence[PlacedBody]) -> list[dict[int, M
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     """
     body_rows = []
     for i, link in enumerate(tree.links):
@@ -190,7 +190,7 @@ def applied_forces(
     q
         Positions, nq elements.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     frames
         Names of the frames on which wrenches act.
     wrench
@@ -220,7 +220,7 @@ def propagate_velocities(tree: Tree, bodies: list[PlacedBody], v: Vector) -> lis
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     v
         Velocities, nv elements.
     """

@@ -65,7 +65,7 @@ def bias_from_velocities(
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     B
         Rows of B, one for each body.
     V

@@ -45,7 +45,7 @@ def coriolis(tree: Tree, bodies: Sequence[PlacedBody], v: Vector) -> list[Force]
     tree
         Kinematic tree of the mechanism.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     v
         Velocities, nv elements.
     """

@@ -191,9 +191,8 @@ class Quantity:
     driven: bool = False  # for a mechanism with loops, the actuated joints must be given
     symmetric: bool = False  # a matrix that may be requested packed: its diagonal and the elements right of it
     differentiates: str = ""  # the quantity of which this is the derivatives, with respect to each input
-    result: type[ForwardDerivatives] | type[InverseDerivatives] | None = (
-        None  # named tuple of the slices along the first axis
-    )
+    # Named tuple of the slices along the first axis.
+    result: type[ForwardDerivatives] | type[InverseDerivatives] | None = None
 
     @property
     def arguments(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

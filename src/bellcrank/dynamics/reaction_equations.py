@@ -65,7 +65,7 @@ def equations(
     tau
         Joint forces and moments, nv elements.
     bodies
-        Bodies, as `centres.placed` returns them.
+        Bodies, as `place_bodies` returns them.
     frames
         Names of the frames on which wrenches act.
     wrench

@@ -14,34 +14,22 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 
-ESTIMATE_MARGIN = (
-    1.2  # "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor
-)
+# "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor.
+ESTIMATE_MARGIN = 1.2
 COUPLED_MARGIN = 3.0  # the same factor for joints that share coordinates, which the estimate does not consider
-QUICK_TRACE_OPERATIONS = (
-    5_000.0  # operations: below this, tracing every method that may be the fastest takes hardly any time
-)
-STRONG_METHODS = (
-    "rnea",
-    "crba",
-    "aba",
-    "denoc",
-    "vcrb",
-    "reactions",
-)  # often the fastest: tried unless HOPELESS_LIMITS
-HOPELESS_LIMITS = (
-    1.5,
-    12_000.0,
-)  # a strong method is dropped if it exceeds both this factor and this number of operations
-TANGENT_COST_RATIO = (
-    0.4  # cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input
-)
+# Operations: below this, tracing every method that may be the fastest takes hardly any time.
+QUICK_TRACE_OPERATIONS = 5_000.0
+# Often the fastest: tried unless they exceed HOPELESS_LIMITS.
+STRONG_METHODS = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")
+# A strong method is dropped if it exceeds both this factor and this number of operations.
+HOPELESS_LIMITS = (1.5, 12_000.0)
+# Cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input.
+TANGENT_COST_RATIO = 0.4
 # Number of graph operations above which a link class shares its code in rolled loops (docs/size.md): straight-line code
 # of this size takes a second to compile, and runs no faster, because it exceeds the instruction cache.
 MAX_STRAIGHT_OPERATIONS = 25_000
-MAX_STRAIGHT_NUMBERS = (
-    1_000  # numbers that straight-line code may read and write: each costs many operations to compile
-)
+# Numbers that straight-line code may read and write: each costs many operations to compile.
+MAX_STRAIGHT_NUMBERS = 1_000
 MAX_BODY_OUTPUTS = 16  # most numbers that one body returns: its pose
 
 

@@ -7,7 +7,7 @@ which it is attached, its outer end the frame of its last body. A segment is ful
     a' = K^T a + W g + b           acceleration of the outer end, where the force g acts
 
 IA and pA are those of articulated bodies whose outer end is free; W is the compliance of the outer end while the inner
-one is held. For a segment that ends at a tip K, W and b are not needed, and its reach is None.
+one is held. For a segment that ends at a tip K, W and b are not needed, and its response is None.
 """
 
 from __future__ import annotations

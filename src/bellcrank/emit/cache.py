@@ -34,10 +34,8 @@ POSIX = hasattr(os, "getuid")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 FILE_HEADER = b"bellcrank cache 2\n"
 SETTLING_TIME_NS = 2_000_000_000  # ns after a change of a file; a later change is certain to show in its timestamps
-DEFAULT_MEGABYTES, DEFAULT_DAYS = (
-    1024.0,
-    90.0,
-)  # default limits of size and of time without use; $BELLCRANK_CACHE_MB, ..._DAYS
+# Default limits of size and of time without use; $BELLCRANK_CACHE_MB, ..._DAYS.
+DEFAULT_MEGABYTES, DEFAULT_DAYS = 1024.0, 90.0
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 # Subpackages above the code generators: no cached file depends on their sources (tests/unit/test_cache.py).
 FINGERPRINT_EXCLUSIONS = {

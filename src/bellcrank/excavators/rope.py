@@ -23,7 +23,7 @@ DRUM_SLIP_RATE = 20.0  # 1/s
 
 
 def machine(links: int = LINK_COUNT) -> Machine:
-    """Return the machine with a rope of so many `links`."""
+    """Return the machine with a rope of `links` links."""
     m = rope(links)
     rope_system = system(
         m,

@@ -152,7 +152,7 @@ def column_major_order(shape: Sequence[int]) -> list[int]:
 
 
 def dense_pattern(rows: int, columns: int) -> list[int]:
-    """Return CasADi's pattern of a dense matrix of so many `rows` and `columns`."""
+    """Return CasADi's pattern of a dense matrix with `rows` rows and `columns` columns."""
     return [rows, columns, 1]
 
 

@@ -2,9 +2,8 @@
 
     "N m"  "rad/s^2"  "kg/m3"  "N m s / (rad A)"  "mm"  "psi"  "in^3/rad"
 
-Adjacent words are multiplied. A stroke divides by everything that follows, up to the next stroke or the end of the
-brackets. An exponent follows its word, with or without a sign for it; it is an integer, because the standard has no
-others.
+Adjacent units are multiplied. A slash divides by everything that follows, up to the end of the parentheses. An exponent
+follows its unit, with or without `^` or `**`. It must be an integer, because the FMI standard has no other exponents.
 """
 
 from __future__ import annotations

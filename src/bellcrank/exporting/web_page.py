@@ -50,12 +50,12 @@ TEXT_REPLACEMENTS = {
 OWN_SCRIPTS = ("line.js", "ground.js", "contact.js", "pilots.js", "record.js")  # in the folder sources
 README = """# {name}
 
-A page that drives {name}; the machine runs in the browser, and no server takes part. Any web server can keep these
-files; to look at it here:
+A page that drives {name}. The machine runs in the browser; no server computes anything. Any web server can host these
+files. To open the page on this computer:
 
     python3 -m http.server --bind 127.0.0.1 --directory .
 
-(From a file:// address browsers load no modules.)
+(Browsers do not load modules from a file:// address.)
 """
 
 
@@ -93,9 +93,8 @@ def page_files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     content = export_content(simulator, (), m.name, settings)
     poses = getattr(scene_poses.pose_kernel(m), "graph")  # noqa: B009 - a kernel, annotated as a function
     page, own_scripts = page_texts(), {name: (webassembly.SOURCES / name).read_text("utf-8") for name in OWN_SCRIPTS}
-    file_stem = (
-        m.name if f"{stem(m.name)}.js".lower() not in {*page, *own_scripts} else f"{m.name}_"
-    )  # avoids the page's own names
+    # Avoids the page's own names.
+    file_stem = m.name if f"{stem(m.name)}.js".lower() not in {*page, *own_scripts} else f"{m.name}_"
     module = webassembly.wasm_files(Export(file_stem, {"poses": poses}, content.stepper, content.columns))
     data_files = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
     welcome = plain(worker_data(machine, simulator, 1.0 / step))
@@ -117,7 +116,7 @@ def chosen_integrator(machine: Machine, solver: Solver) -> str:
 
 
 def page_texts() -> dict[str, str]:
-    """Return the files of the page by name, with the replacements in CHANGES."""
+    """Return the files of the page by name, with the replacements in TEXT_REPLACEMENTS."""
     page_files = dict[str, str]()
     for name, changes in TEXT_REPLACEMENTS.items():
         if not (STATIC / name).exists():

@@ -31,31 +31,32 @@ export type Parameter = {parameters};
 export type Output = {outputs};
 export type Function = {functions};
 
-/** From the file beside this one, or from bytes, a URL or a compiled module. Each call makes another instance. */
+/** Load the module from the file beside this one, or from bytes, a URL or a compiled module. Each call creates another
+ *  instance. */
 export declare function load(source?: string | URL | BufferSource | WebAssembly.Module): Promise<Machine>;
 
 export declare class Machine {{
   /** s */
   readonly t: number;
   readonly names: (State | Input | Parameter | Output)[];
-  /** Back to the beginning, with the usual inputs and parameters. */
+  /** Reset to the initial state, default inputs and default parameters. */
   reset(): void;
-  /** To be called after the state was changed by hand. */
+  /** Reset the integrator's memory; call it after you changed the state. */
   start(): void;
   get(name: State | Input | Parameter | Output): number;
-  /** A state (then call start), an input or a parameter. */
+  /** Set a state (then call start), an input or a parameter. */
   set(name: State | Input | Parameter, value: number): void;
-  /** So many steps, 0 to 1e8; another count is a RangeError.
-   *  Gives 0, or why it stopped before: 2 a number is not finite, 4 an event, 6 loops cannot be closed. */
+  /** Take `count` steps, 0 to 1e8; another count is a RangeError.
+   *  Return 0, or a status code: 2 a number is not finite, 4 an event, 6 the loops cannot be closed. */
   step(count?: number): number;
-  /** All outputs, in the order of their names. */
+  /** Compute all outputs, in the order of their names. */
   observe(): Float64Array;
-  /** How fast the states change, in their order. */
+  /** Compute the time derivatives of the states, in their order. */
   rates(): Float64Array;
-  /** All that it remembers, and back to it, to the bit. */
+  /** Copy the complete state, inputs and parameters; restore sets them again, exactly. */
   save(): Float64Array[];
   restore(saved: Float64Array[]): void;
-  /** Numbers and arrays in, arrays out by name, row by row; they are overwritten by the next call. */
+  /** Call a function with numbers and arrays. Return arrays by name, stored by rows; the next call overwrites them. */
   call(name: Function, ...given: (number | ArrayLike<number>)[]): Record<string, Float64Array>;
 }}
 """
@@ -71,7 +72,8 @@ def wasm_files(content: Export) -> dict[str, bytes]:
     name, (code, about) = stem(content.name), compile_module(content)
     title = f"{comment(content.name)} as WebAssembly; made by bellcrank {__version__}"
     script = (
-        f"// {title}. Do not edit: make it anew.\nconst about = {json.dumps(about | {'file': f'./{name}.wasm'})};\n"
+        f"// {title}. Generated file. Do not edit; generate it again.\n"
+        f"const about = {json.dumps(about | {'file': f'./{name}.wasm'})};\n"
     )
     texts = {
         f"{name}.js": script + (SOURCES / "machine.js").read_text("utf-8"),

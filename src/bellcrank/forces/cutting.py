@@ -9,8 +9,9 @@
 The numbers are scalars of any kind. As parameters of a system they are inputs of its step, and ground/contact.py sets
 them at its own rate, from the surface ahead of the edge and from the soil that was swept up.
 
-Departs: the earthmoving equation gives a force at the friction angle to the blade; here a force of the same magnitude
-opposes the motion, so that soil never drives a machine. Below the speed u_0 it acts like a damper, so nothing sticks.
+Differences from the papers (see ground/wedge.py): the earthmoving equation gives a force at the friction angle to the
+blade; here a force of the same magnitude opposes the motion, so that soil never drives a machine. Below the speed u_0
+it acts like a damper, so nothing sticks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Contact shapes, and the closest points of each supported pair.
 
-`touching(a, b, pose)` returns the possible contact points of shape b, whose frame has the pose `pose` in the frame of
-a: the gap (negative if they overlap), the normal from a to b, and the position, all in the axes of a. The list has the
-same length in every state, and nothing branches, so that a legged robot compiles to straight-line code in all lanes.
+`contact_points(a, b, pose)` returns the possible contact points of shape b, whose frame has the pose `pose` in the
+frame of a: the gap (negative if they overlap), the normal from a to b, and the position, all in the axes of a. The list
+has the same length in every state, and nothing branches, so that a legged robot compiles to straight-line code in all
+lanes.
 
     plane, terrain     sphere, capsule (both its ends), box (8 corners), cylinder (the lowest point of either rim)
     box                sphere, capsule (both its ends), box (its 8 corners; see `side_fit`)

@@ -9,8 +9,9 @@ R has the two leading terms of the fundamental earth-moving equation, one that g
 square: A. R. Reece. The fundamental equation of earth-moving mechanics. Proceedings of the Institution of Mechanical
 Engineers 179 (3F), 16-22, 1964. Orders of magnitude for loam: E. McKyes. Soil Cutting and Tillage. Elsevier, 1985.
 
-Departs: no soil is moved: soil that was cut is there again, and the bucket carries none. The resistance opposes the
-motion whatever the orientation of the blade. Below the speed u_0 it acts like a damper, so nothing sticks.
+Differences from the papers: no soil is moved; soil that was cut is there again, and the bucket carries none. The
+resistance opposes the motion whatever the orientation of the blade. Below the speed u_0 it acts like a damper, so
+nothing sticks.
 """
 
 from __future__ import annotations

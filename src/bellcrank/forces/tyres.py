@@ -14,10 +14,10 @@ trail moves F_y a little behind it, which gives the self-aligning moment.
 
 H. B. Pacejka. Tyre and Vehicle Dynamics. Second edition, Butterworth-Heinemann, 2006: section 4.3, version 5.2.
 
-Departs: the Magic Formula is used with its equations for pure slip (4.E9 to 4.E30), with camber in the lateral ones;
-combined slip follows the ellipse above and not Pacejka's weighting functions; moments come from a constant trail and
-rolling resistance. There is no relaxation length: forces follow the slip at once, and below `slow` the tyre is a
-damper, so that a car at rest creeps.
+Differences from the book: the Magic Formula is used with its equations for pure slip (4.E9 to 4.E30), with camber in
+the lateral ones; combined slip follows the ellipse above and not Pacejka's weighting functions; moments come from a
+constant trail and rolling resistance. There is no relaxation length: forces follow the slip at once, and below `slow`
+the tyre is a damper, so that a car at rest creeps.
 """
 
 from __future__ import annotations

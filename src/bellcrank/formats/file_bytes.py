@@ -10,7 +10,7 @@ MAX_FILE_BYTES = 100_000_000  # bytes; the largest known robot file has about a 
 
 
 def file_bytes(path: Path) -> bytes:
-    """Return the bytes of the file `path`; raise a ReadError if it is not a plain file of at most LARGEST_FILE."""
+    """Return the bytes of the file `path`; raise a ReadError if it is not a plain file of at most MAX_FILE_BYTES."""
     try:
         if not path.is_file():  # a device or a pipe may never end
             what = "is not a plain file" if path.exists() else "does not exist"

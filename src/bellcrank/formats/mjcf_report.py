@@ -1,7 +1,7 @@
 """Report on parts of a compiled MuJoCo model that are not in the mechanism.
 
 Each part has a line, which is a warning if MuJoCo's motion differs because of it. There is one function for each topic
-of mjcf_fields.REPORTED.
+of mjcf_fields.REPORTED_FIELDS.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checks of numbers from users and files, and rotation matrices with exact quarter turns.
 
 A mechanism whose right angles are 0 and 1, not 6e-17, folds to half the operations. Real files contain 1.570796325, so
-an angle within a tolerance of a quarter turn is taken as exact, and the report lists it (`Angles.told`).
+an angle within a tolerance of a quarter turn is taken as exact, and the report lists it (`AngleReader.notes`).
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def split_words(value: Any, words: int) -> Any:
     Parameters
     ----------
     value
-        A number, or an array of numbers; NEVER (program.py) stays a number that is never reached.
+        A number, or an array of numbers; NEVER_TIME (program.py) stays a number that is never reached.
     words
         Number of words.
     """

@@ -38,15 +38,8 @@ SELECTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "maximum": lambda args, yes, no: (args[0] >= args[1]).where(yes, no),
 }
 UNBOUNDED_SLOPE_OPS = ("sqrt", "div", "log", "asin", "acos", "atan2")  # operations with a slope that may be infinite
-UNBOUNDED_VALUE_OPS = (
-    "sqrt",
-    "div",
-    "log",
-    "asin",
-    "acos",
-    "tan",
-    "exp",
-)  # operations with a value that may be infinite or NaN
+# Operations with a value that may be infinite or NaN.
+UNBOUNDED_VALUE_OPS = ("sqrt", "div", "log", "asin", "acos", "tan", "exp")
 
 
 def _selected_rate(node: Node, yes: Value, no: Value) -> Value:

@@ -47,7 +47,7 @@ class Layout:
     """Named fields, one after the other in a vector.
 
     A field of size 1 is a scalar, a Counter counts, anything else is a list. A counter of one word is stored like a
-    scalar; inside a trace every counter is a Count.
+    scalar; inside a trace every counter is CounterWords.
     """
 
     def __init__(self, fields: Mapping[str, Width]) -> None:

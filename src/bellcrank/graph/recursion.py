@@ -117,9 +117,8 @@ class Recursion(Graph):
     tables: tuple[Array, ...]
     tree: Tree
     abreast: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
-    recut: (
-        Callable[..., Recursion] | None
-    )  # makes the same recursion with fewer runs; its arguments limit their length and number
+    # Makes the same recursion with fewer runs; its arguments limit their length and number.
+    recut: Callable[..., Recursion] | None
 
     @property
     def shapes(self) -> dict[str, Shape]:

@@ -17,13 +17,8 @@ ADVICE = (
     f"{TRACED_ONCE} Write where(condition, a, b), minimum, maximum, clip and the functions of bellcrank.scalar (sin, "
     "sqrt, tanh, ...) for values that depend on a state; if and for may depend on the model only."
 )
-SYMBOL_ERRORS = (
-    TypeError,
-    ValueError,
-    AttributeError,
-    IndexError,
-    KeyError,
-)  # errors of code that expects a number and gets a symbol
+# Errors of code that expects a number and gets a symbol.
+SYMBOL_ERRORS = (TypeError, ValueError, AttributeError, IndexError, KeyError)
 MAX_LINE_CHARACTERS = 100  # characters of a source line in a message
 
 

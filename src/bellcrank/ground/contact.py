@@ -27,10 +27,8 @@ from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 
 Array = np.ndarray[Any, Any]
-NEAR_DISTANCES, FAR_DISTANCES = (
-    (0.1, 0.25, 0.4),
-    (0.55, 0.7, 0.85),
-)  # m ahead of the edge at which the surface is sampled
+# m ahead of the edge at which the surface is sampled.
+NEAR_DISTANCES, FAR_DISTANCES = (0.1, 0.25, 0.4), (0.55, 0.7, 0.85)
 MAX_SLOPE = 0.7  # largest rise over run of the surface in the equation
 RAKE_RANGE = (math.radians(20.0), math.radians(95.0))  # rad, range of rake angles in the equation
 MAX_DESCENT_SHARE = 0.7  # share of the blade's own slope; steeper descents are limited to it

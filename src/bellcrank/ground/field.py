@@ -5,7 +5,7 @@ computes its effect on the machine. Changes are logged, so that a replay shows t
 conserved: soil missing from the heights is in the bucket. A bucket holds its capacity; soil that a full bucket cuts is
 pushed ahead of it. Teeth that do not move cut nothing. Soil above its steepest slope slumps from cell to cell.
 
-Departs: soil does not swell when it is dug, and walls stand as long as they are not too steep.
+Differences from real soil: it does not swell when it is dug, and walls stand as long as they are not too steep.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ Engineers 179 (3F), 16-22, 1964. E. McKyes. Soil Cutting and Tillage. Elsevier, 
 was swept up as the surcharge: O. Luengo, S. Singh, H. Cannon. Modeling and identification of soil-tool interaction in
 automated excavation. IEEE/RSJ Int. Conf. on Intelligent Robots and Systems, 1900-1906, 1998.
 
-Departs: the wedge is plane, without crescents at the sides of a narrow blade, and without effects of speed.
+Differences from the papers: the wedge is plane, without crescents at the sides of a narrow blade, and without effects
+of speed.
 """
 
 from __future__ import annotations

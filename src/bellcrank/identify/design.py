@@ -201,9 +201,8 @@ def _search(
         """Return summaries and their gradients at a point of the unit cube, from one batch."""
         key = z.tobytes()
         if key not in cache:
-            up, down = (
-                np.minimum(DIFFERENCE_SHARE, room) for room in (1.0 - z, z)
-            )  # central differences, one-sided at the faces of the cube
+            # Central differences, one-sided at the faces of the cube.
+            up, down = (np.minimum(DIFFERENCE_SHARE, room) for room in (1.0 - z, z))
             y = design.values(low + (high - low) * np.vstack([z[None], z + np.diag(up), z - np.diag(down)]))
             n, cache[key] = len(z), {}
             gap = up + down

@@ -30,10 +30,8 @@ from bellcrank.random_seeds import generator
 from bellcrank.sim import quantity_checks
 
 Array = np.ndarray[Any, Any]
-DEFAULT_SPEED, DEFAULT_ACCELERATION = (
-    2.0,
-    8.0,
-)  # rad/s and rad/s^2 without limits; robot files never limit accelerations
+# rad/s and rad/s^2 without limits; robot files never limit accelerations.
+DEFAULT_SPEED, DEFAULT_ACCELERATION = 2.0, 8.0
 LIMIT_SHARE = 0.95  # share of the limits that is used
 SEARCH_SAMPLES = 60  # of a trajectory, during the search
 MAX_HARMONICS, MAX_TRIES = 1000, 10_000

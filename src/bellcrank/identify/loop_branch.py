@@ -27,10 +27,8 @@ TRACKING_ITERATIONS = 3
 MIN_SINGULAR_SHARE = 0.2  # share of the middle's least singular value: limit of the distance to a dead centre
 CORNER_SAMPLES, INTERIOR_SAMPLES = 64, 64  # sample configurations of a box
 BISECTIONS = 7
-MAX_HALF_WIDTH, MIN_HALF_WIDTH = (
-    2.0,
-    1e-2,
-)  # rad or m, half-widths for a joint without limits and for one that starts at its limit
+# rad or m, half-widths for a joint without limits and for one that starts at its limit.
+MAX_HALF_WIDTH, MIN_HALF_WIDTH = 2.0, 1e-2
 
 
 class Branch:

@@ -31,7 +31,7 @@ from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, SymMat, Vec
 
 Array = np.ndarray[Any, Any]
 MAX_MEASURED = 1e50  # limit of measured values: their squares are summed and squared again
-UNIT_INERTIAS = [SymMat(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as Sym has them
+UNIT_INERTIAS = [SymMat(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as in SymMat
 
 
 @explain_argument_errors

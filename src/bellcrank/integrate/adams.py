@@ -35,9 +35,8 @@ CORRECTOR_COEFFICIENT = 3 / 8
 # The new cubic is the old one plus (h f1 - its forecast) (s + 1)(s + 2)(s + 3)/6, which is 1 at the new time, s = 0,
 # and 0 at the three before; these are its coefficients, integrated term by term.
 UPDATE_COEFFICIENTS = (1.0, 11 / 12, 1 / 3, 1 / 24)
-MILNE_ERROR_COEFFICIENT = (
-    -19 / 270
-)  # the corrector's error as a part of (corrected - predicted): -19/720 against 251/720 + 19/720
+# The corrector's error as a part of (corrected - predicted): -19/720 against 251/720 + 19/720.
+MILNE_ERROR_COEFFICIENT = -19 / 270
 # z_k / h of the cubic through the rates at 0, h/3, 2h/3 and h.
 START_COEFFICIENTS = (
     (1.0, 0.0, 0.0, 0.0),

@@ -53,9 +53,8 @@ class Problem:
     nv: int
     nx: int
     jacobian: Jacobian | None = None  # (rows of df/dy, df/dt); implicit methods need it
-    moved: Callable[[State, State], State] | None = (
-        None  # (q, displacement) -> q moved, on its manifold; None: addition
-    )
+    # (q, displacement) -> q moved, on its manifold; None: addition.
+    moved: Callable[[State, State], State] | None = None
     project: Callable[[State], State] = identity  # projects y onto its manifold; every step applies it to its result
     # (q, q1, displacement) -> q1, whose rotations are those of q turned by Cayley's map of the displacement. Their
     # quaternions are not yet of unit length. None: q1 has no rotations.
@@ -145,9 +144,8 @@ class Integrator:
     step: Callable[[Problem, Scalar, State, Scalar, State], Step]  # (problem, t, y, h, memory)
     memory: Callable[[Problem], int] = zero_memory  # size of the memory
     begin: Callable[[Problem, Scalar, State, Scalar], State] = empty_memory  # (problem, t, y, h) -> first memory
-    rescale: Callable[[Problem, State, Scalar], State] = (
-        unscaled_memory  # (problem, memory, ratio) -> memory after h became ratio h
-    )
+    # (problem, memory, ratio) -> memory after h became ratio h.
+    rescale: Callable[[Problem, State, Scalar], State] = unscaled_memory
 
 
 def weighted_sum(weights: Sequence[Scalar], states: Sequence[State]) -> State:

@@ -18,7 +18,7 @@ class Tableau:
     b: Coefficients
     c: Coefficients
     embedded: Coefficients | None = None  # b* of the embedded method for the error estimate
-    bump: Coefficients | None = None  # with h k_i and, last, h f(y1): the s^2 (1 - s)^2 of the dense output (dense.py)
+    bump: Coefficients | None = None  # with h k_i and, last, h f(y1): s^2 (1 - s)^2 of the dense output (problem.py)
 
     @property
     def first_same_as_last(self) -> bool:

@@ -97,7 +97,7 @@ def join_meshes(parts: Sequence[Mesh]) -> Mesh:
 
 
 def grid_cells(corners: Array, cells: int) -> tuple[int, Array]:
-    """Sort `corners` into a grid with so many `cells` along its longest side, at most 2^20.
+    """Sort `corners` into a grid with `cells` cells along its longest side, at most 2^20.
 
     Returns
     -------

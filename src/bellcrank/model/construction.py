@@ -101,9 +101,8 @@ def mechanism_of(
         Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in unused
     ]
     reported = replace(mechanism, report=Report(source, tuple(report_lines)))
-    vars(reported)["parameters"] = (
-        mechanism.parameters
-    )  # the parts are equal, so their parameters are not searched again
+    # The parts are equal, so their parameters are not searched again.
+    vars(reported)["parameters"] = mechanism.parameters
     return reported
 
 

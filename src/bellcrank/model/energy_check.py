@@ -115,19 +115,24 @@ def check_energy(mechanism: Mechanism) -> Iterator[Line]:
         return
     listed = ", ".join(f'"{name}"' for name in doubtful[:8]) + (", ..." if len(doubtful) > 8 else "")
     noun = "body" if len(doubtful) == 1 else "bodies"
+    inertia = (
+        f"The inertia of body {listed}, including its welded parts, has a negative principal moment. Correct it."
+        if len(doubtful) == 1
+        else f"The inertias of bodies {listed}, including their welded parts, have negative principal moments. Correct "
+        "them."
+    )
     for q in [m.neutral(), *m.random(0, SAMPLED_CONFIGURATIONS - 1)[0]]:
         moving = _negative_direction(mass_matrix(m, q))
         if moving is not None:
             names = dict.fromkeys(n.partition(".")[0] for n, x in zip(m.columns[1], moving, strict=True) if x > 0.1)
             raise ModelError(
                 f"the mass matrix has a negative eigenvalue, at q = {_short_text(q)}: moving "
-                f"{', '.join(names)} would have negative kinetic energy. A negative moment, with all parts welded "
-                f"to it, has {noun} {listed}. Correct the inertia there."
+                f"{', '.join(names)} would have negative kinetic energy. {inertia}"
             )
-    what = "a moment below zero, with all welded parts: used as it is"
+    what = "a negative principal moment, including welded parts, which is used as it is"
     evidence = (
-        f"mass matrices at {SAMPLED_CONFIGURATIONS} configurations have no negative eigenvalue, which is no proof for "
-        "all others"
+        f"mass matrices at {SAMPLED_CONFIGURATIONS} configurations have no negative eigenvalue, which does not prove "
+        "it for all others"
     )
     yield Line(f"{noun} {listed}", f"{what}; {evidence}", "warning")
 

@@ -144,7 +144,7 @@ def _internal_link(
 ) -> tuple[Pose, Kind, Transform, Inertia]:
     """Return F of a body, and in it the joint's kind, its placement and the body's inertia.
 
-    up: F of its parent. ahead: pose and joint of its main child.
+    parent_frame: F of its parent. main_child: pose and joint of its main child.
     """
     at_zero = parent_frame.inverse() @ joint_pose  # the user's body frame in the parent's F
     F = _body_frame(

@@ -106,9 +106,8 @@ class Kind(ABC):
 
 def turn_z(q: Scalar, angle0: Scalar) -> Turn:
     """Return a turn about z by `q` + `angle0`; an offset of quarter turns only swaps and negates sine and cosine."""
-    quarters = (
-        angle0 / (math.pi / 2) if isinstance(angle0, float | int) else math.inf
-    )  # a rolled class has a symbol here
+    # A rolled class has a symbol here.
+    quarters = angle0 / (math.pi / 2) if isinstance(angle0, float | int) else math.inf
     if quarters < math.inf and quarters == round(quarters):
         c, s = cos(q), sin(q)
         for _ in range(round(quarters) % 4):

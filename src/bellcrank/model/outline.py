@@ -52,7 +52,7 @@ class BeamSlice:
 
         Returns
         -------
-        Slice
+        BeamSlice
             The section on the other body.
         """
         R, p = np.asarray(R, dtype=float), np.asarray(p, dtype=float)
@@ -66,7 +66,7 @@ class BeamSlice:
         )
 
     def load(self, q: Array) -> Array:
-        """Return the section loads LOADS.
+        """Return the section loads LOAD_NAMES.
 
         Parameters
         ----------

@@ -153,10 +153,11 @@ COUPLINGS = ("gear", "rack")  # between the coordinates of two joints
 class Loop:
     """A loop closure: two frames that meet as in a joint of this kind, or coupled joint coordinates.
 
-    z of both frames is the axis (planar: the normal), x the second axis. universal: the axis is z of a, the second axis
-    x of b. point_on_line: the line is z of a, the point is b. distance: between the two points. Where the joint allows
-    it, the frames coincide when the loop is closed. A plane to roll on is z = 0 of a, a wheel's axle is z of b, a blade
-    is along x of b. Surfaces and curves are functions of the position of b in a (model/function_text.py).
+    z of both frames is the axis (planar: the normal), x the second axis. In a universal joint the axis is z of a, the
+    second axis x of b; of a point on a line, the line is z of a, the point is b; a distance is that of the two points.
+    Where the joint allows it, the frames coincide when the loop is closed. A plane to roll on is z = 0 of a, a wheel's
+    axle is z of b, a blade is along x of b. Surfaces and curves are functions of the position of b in a
+    (model/function_text.py).
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Conversion of coordinates between a mechanism's order and Pinocchio's.
 
 Pinocchio sorts the joints on one body by name, whereas a mechanism keeps the order of the file. It stores the angle of
-a `continuous` joint (and the last coordinate of a planar one) as cosine and sine, and by default its mimic joints have
+a "continuous" joint (and the last coordinate of a planar one) as cosine and sine, and by default its mimic joints have
 coordinates of their own.
 """
 

@@ -106,7 +106,7 @@ def align_with_free_axis(R: Array, j: Joint) -> Array:
     if j.kind == "universal":
         return orthonormal_axes(z, np.asarray(j.second_axis))
     if j.kind == "planar":
-        # As some_normal does for numbers, but at every value, because x determines the meaning of the coordinates.
+        # As `perpendicular` does for numbers, but at every value, because x determines the meaning of the coordinates.
         usual = z[1] * z[1] + z[2] * z[2] > 1e-6
         return orthonormal_axes(z, np.array([where(usual, 1.0, 0.0), where(usual, 0.0, 1.0), 0.0]))
     n = nominal(z)

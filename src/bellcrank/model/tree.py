@@ -20,9 +20,8 @@ from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
 HIDDEN_INERTIA_FRACTION = 1e-9  # fraction of all inertia: far more than rounding, and less than any intended body
-MAX_COORDINATES = (
-    150  # coordinates, above which dynamics/singular_mass.py decides, where identical bodies are checked once
-)
+# Coordinates, above which dynamics/singular_mass.py decides, where identical bodies are checked once.
+MAX_COORDINATES = 150
 SLIDE_TRAVEL_METRES = 1.0  # m, order of magnitude of the travel of a slide
 
 

@@ -27,16 +27,15 @@ SCALAR_CONTAINERS = (np.ndarray, Jet)  # containers of scalars handle the operat
 class ColumnwiseNote(NamedTuple):
     """Record of a computation that a trace repeated for several columns (scalar.columnwise).
 
-    `found[k]` is body(shared, columns[k]).
+    `results[k]` is body(shared, columns[k]).
     """
 
     body: Callable[..., Any]
     shared: list[Value]
     columns: list[list[Value]]
     results: list[list[Value]]
-    fewer_operations_known: (
-        bool  # the columns one by one take fewer operations; a loop still pays where it fills idle vector lanes
-    )
+    # The columns one by one take fewer operations; a loop still pays where it fills idle vector lanes.
+    fewer_operations_known: bool
 
 
 def constant(x: Any) -> float:

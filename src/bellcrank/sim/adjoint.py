@@ -48,10 +48,8 @@ from bellcrank.sim.tree_dynamics import tree_dynamics
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made")
-MAX_PARTITIONS, MAX_PARTITION_STATES = (
-    4,
-    16,
-)  # coordinate partitions that are tried, and states by which each one is chosen
+# Coordinate partitions that are tried, and states by which each one is chosen.
+MAX_PARTITIONS, MAX_PARTITION_STATES = 4, 16
 
 
 @explain_methods("__init__", "run")
@@ -203,10 +201,8 @@ class Adjoint:
         check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")
         closure = self.dynamics.closure
         y = self.dynamics.initial_state(closure.checked(arguments.y, arguments.parameters))
-        partition_states, partition_parameters = (
-            y,
-            arguments.parameters,
-        )  # states that the coordinate partition must suit
+        # States that the coordinate partition must suit.
+        partition_states, partition_parameters = y, arguments.parameters
         for _ in range(MAX_PARTITIONS):
             steps = self._adjoint_steps(closure.common_dynamics(partition_states, partition_parameters))
             stretch = stretch_length(plan.steps, backend.note_capacity(steps.note_layout.size), checkpoints)

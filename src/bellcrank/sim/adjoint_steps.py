@@ -32,9 +32,8 @@ from bellcrank.sim.fixed_steps import EARLY_STEPS, input_line, select
 from bellcrank.sim.sampling import any_due, phases_at, sampled_state
 
 Shape = tuple[int, ...]
-MAX_NULL_SPACE_ELEMENT = (
-    30.0  # largest element of the null-space basis E: above it, fast dependent coordinates cost too many digits
-)
+# Largest element of the null-space basis E: above it, fast dependent coordinates cost too many digits.
+MAX_NULL_SPACE_ELEMENT = 30.0
 
 
 @dataclass(frozen=True, eq=False)

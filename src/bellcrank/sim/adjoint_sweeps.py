@@ -22,10 +22,8 @@ from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks
 from bellcrank.sim.quantity_checks import count
 
 Array = np.ndarray[Any, Any]
-NOTE_BYTES, CACHE_BYTES = (
-    2**28,
-    2**21,
-)  # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache
+# bytes for notes: of one block, and of all runs of one sweep, which stay in the cache.
+NOTE_BYTES, CACHE_BYTES = 2**28, 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +274,7 @@ class LaneSweeps:
     def concurrent_runs(self, task: AdjointTask, note: int) -> int:
         """Return how many runs of `task` are computed at once; `note` is the number of elements of one note.
 
-        These are whole blocks, so many that their notes stay in the cache, and several groups for each thread.
+        These are whole blocks, few enough for their notes to stay in the cache, and several groups for each thread.
         """
         blocks, needed_blocks = CACHE_BYTES // (8 * note * task.note_count * self.lanes), -(-task.runs // self.lanes)
         blocks = min(blocks, needed_blocks if self.threads == 1 else needed_blocks // (PARTS_PER_THREAD * self.threads))

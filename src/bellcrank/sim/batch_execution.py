@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 BLOCKS_PER_PART = 256  # blocks of lanes in one part, which limits the memory for large batches
 PARTS_PER_THREAD = 4  # parts per thread, for load balancing
 REUSED_SIZE_NUMBERS = 4_000_000  # numbers: the C library caches freed memory up to about this size
-OWN_REFERENCES = 3  # references to an array that only its Memory holds: attribute, local name, argument
+OWN_REFERENCES = 3  # references to an array that only its RowMemory holds: attribute, local name, argument
 
 
 @dataclass(frozen=True, eq=False)

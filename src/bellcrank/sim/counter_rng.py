@@ -2,8 +2,8 @@
 
 A counter-based generator has no state, so that the numbers are the same in any order, for any number of runs and on any
 number of threads. This one is Philox (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011) in words of
-twelve bits, whose products are exact even in single precision. It departs from the paper in one point: because scalars
-have no bits, it uses a sum modulo 4096 in place of each exclusive or; sums with a key are as reversible.
+twelve bits, whose products are exact even in single precision. There is one difference from the paper: because scalars
+have no bits, this code uses a sum modulo 4096 in place of each exclusive or; sums with a key are as reversible.
 """
 
 from __future__ import annotations

@@ -93,9 +93,8 @@ def solve_damped(
         residual, trial_residual = np.linalg.norm(equations.scaled), np.linalg.norm(trial.values / equations.scales)
         if trial_residual < residual:
             idle = idle + 1 if trial_residual > 0.99 * residual else 0
-            small = (
-                equations.error < SOLVED_RESIDUAL and trial_residual > 0.1 * residual
-            )  # rounding is all that is left
+            # Rounding is all that is left.
+            small = equations.error < SOLVED_RESIDUAL and trial_residual > 0.1 * residual
             equations, damping = trial, 0.1 * damping if damping > FIRST_DAMPING else 0.0
             if small:
                 return equations, k + 1

@@ -254,7 +254,7 @@ class ElementPasses:
         return [*out, *pull.rates, *([*pull.f, *pull.n, *pull.energy_and_loss(t, x)] if shown else [])]
 
     def _element_result(self, e: Element, numbers: list[Scalar]) -> ElementResult:
-        """Return the Act of an element from the numbers that its law gave."""
+        """Return the ElementResult of an element from the numbers that its law gave."""
         if isinstance(e, Coupling):
             v_indices = [self.mechanism.columns[1].index(joint) for joint in e.joints]
             force, rest = numbers[: len(v_indices)], numbers[len(v_indices) :]

@@ -183,7 +183,7 @@ class GpuBackend:
     def __post_init__(self) -> None:
         self.state = self.memory.rows((self.layout.size, self.batch.runs))
         self.state[self.layout.place("status")] = NOT_BEGUN
-        self.begun, self.finished, self.finished_runs = False, True, 0  # behind: finished runs
+        self.begun, self.finished, self.finished_runs = False, True, 0
 
     def advance(self, groups: Sequence[RunGroup], rows: RunRows) -> bool:
         """Run all `groups` to their ends or to a change of partition, add to `rows`, and return False after Ctrl-C."""

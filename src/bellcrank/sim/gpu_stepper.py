@@ -34,10 +34,8 @@ class GpuStepper(Stepper):
         self._run_data = poisoned(cp.zeros((1, action.layout.size + action.free, n), self.dtype))
         self._reward, self._ended = (cp.zeros(self._shape, self.dtype) for _ in range(2))
         self._final = cp.zeros((*self._shape, action.row), self.dtype) if self.task.restarts else None
-        self._none = (
-            empty_buffer((0, action.program.row, n), self.dtype, cp),
-            cp.zeros(n, cp.int64),
-        )  # rows, and how many
+        # Rows, and how many.
+        self._none = empty_buffer((0, action.program.row, n), self.dtype, cp), cp.zeros(n, cp.int64)
         self._run_words = {"busy": 0, "alive": 1}
         self._states: Array = None
 

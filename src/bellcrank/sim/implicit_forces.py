@@ -56,12 +56,10 @@ Array = np.ndarray[Any, Any]
 State = list[Scalar]
 MAX_TESTED_RATE = 2.0  # largest h L at which methods are tested for damping without overshoot
 TESTED_RATES, DECAYING_STEPS = 40, 40  # rates of the test, and its steps
-EXPLICIT_SHARE = (
-    0.25  # a joint's slope below this part of the resolved one, in the neutral configuration, is always explicit
-)
-MAX_FACTOR_PRODUCTS = (
-    15_000  # products of the largest unrolled factorisation of M: a chain of 35 bodies, or any humanoid
-)
+# A joint's slope below this part of the resolved one, in the neutral configuration, is always explicit.
+EXPLICIT_SHARE = 0.25
+# Products of the largest unrolled factorisation of M: a chain of 35 bodies, or any humanoid.
+MAX_FACTOR_PRODUCTS = 15_000
 MAX_MASS_CONDITION = 1e14  # of a mass matrix that can be inverted
 
 
@@ -202,7 +200,7 @@ def is_large(s: System) -> bool:
 
 @cache
 def damped_rate(method: Integrator) -> float:
-    """Return the largest h L with which the `method` damps dv/dt = -L v without overshoot, up to MOST_RATE."""
+    """Return the largest h L with which the `method` damps dv/dt = -L v without overshoot, up to MAX_TESTED_RATE."""
     rates = np.linspace(MAX_TESTED_RATE / TESTED_RATES, MAX_TESTED_RATE, TESTED_RATES)
     rate, y = decay(rates)
     problem = Problem(rate, 1, 1, 0)

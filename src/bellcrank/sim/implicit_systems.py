@@ -23,7 +23,7 @@ MIN_CALL_OPERATIONS = 500  # operations of the smallest solution that is worth a
 
 @dataclass(frozen=True)
 class FactoredSystem:
-    """Solver with given factors. known: inputs of the graph besides the right-hand side."""
+    """Solver with given factors. bound_inputs: inputs of the graph besides the right-hand side."""
 
     graph: Graph
     bound_inputs: Mapping[str, Any]

@@ -131,7 +131,7 @@ class LaneBlocks:
         count, free, nu = runs // lanes, len(self.parameters), self.inputs.shape[2]
         assert (n, free, nu) == (program.size, program.free, program.nu)
         self.counts = np.zeros(runs, np.int64)
-        # All data of the loop lies in one array, because there are many Blocks, each allocated for every run.
+        # All data of the loop lies in one array, because there are many LaneBlocks, each allocated for every run.
         scratch, pitch = self.code.workspace + program.row, 2 * n + free + nu
         memory = aligned_zeros(scratch + count * pitch, lanes)
         self._block_data = memory[scratch:].reshape(count, pitch, lanes)

@@ -282,7 +282,7 @@ def prepare(
     integrator: str | None = None,
     where: Where = DEFAULT_TARGET,
 ) -> PreparedPlant:
-    """Return the cached Prepared of a plant and its functions, so that the next call runs compiled code only.
+    """Return the cached PreparedPlant and its functions, so that the next call runs compiled code only.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def _cached_plant(
     where: Where,
     now: tuple[Any, ...],
 ) -> PreparedPlant:
-    """Return the Prepared of a plant; `now` only extends the cache key by what else decides the graphs."""
+    """Return the PreparedPlant; `now` only extends the cache key by what else decides the graphs."""
     return PreparedPlant(plant, inputs, also, integrator, where)
 
 

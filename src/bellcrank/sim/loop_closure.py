@@ -32,10 +32,8 @@ SAMPLED_STATES = 32  # states from which a common partition is chosen
 WEAK_PIVOT = 0.1  # size of a pivot: other equations would be better where it is a third of that, or of its first value
 MAX_E = 3.0  # largest element of E above which other independent coordinates would be better
 MAX_E_GROWTH = 3.0  # growth of E that is allowed where it is large from the start
-SUFFICIENT_E, SUFFICIENT_E_RATIO = (
-    2.0,
-    1.5,
-)  # a partition suffices if E is below the first, or below the second times the best E
+# A partition suffices if E is below the first, or below the second times the best E.
+SUFFICIENT_E, SUFFICIENT_E_RATIO = 2.0, 1.5
 
 
 @final

@@ -31,7 +31,7 @@ def form_for(mechanism: Mechanism) -> str:
 
 
 def minimal_work(tree: Tree, freedoms: int) -> float:
-    """Return the operations of a rate in the minimal form of `tree` with so many `freedoms`."""
+    """Return the operations of a rate in the minimal form of `tree` with `freedoms` degrees of freedom."""
     if prefers_mass_products(tree, freedoms):
         return PASS_OPERATIONS * tree.nv * (1 + freedoms)
     _, pairs, triples, _ = tree.work_sizes

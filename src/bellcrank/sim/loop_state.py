@@ -19,12 +19,10 @@ from bellcrank.model.tree import Tree
 MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (natural_sizes.py)
 SINGULAR_RATIO = 1e7  # condition number, relative to the usual one, above which a start determines no motion
 USUAL_SINGULAR_VALUE = 0.1  # typical lower bound of the smallest singular values of small linkages
-MIN_INERTIA = (
-    1e-15  # for each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia
-)
-NEAR_SINGULAR_RATIO = (
-    1e3  # condition number, relative to the usual one, above which a failure is due to the configuration
-)
+# For each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia.
+MIN_INERTIA = 1e-15
+# Condition number, relative to the usual one, above which a failure is due to the configuration.
+NEAR_SINGULAR_RATIO = 1e3
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,7 @@ def operating_values(plant: Mechanism | System, at: Any) -> dict[str, Any]:
         Mechanism or system.
     at
         None, an array (q), a mapping, a row of a record, or an equilibrium. An equilibrium of another plant, such as
-        one
-        without control, contributes the elements that this plant has.
+        one without control, contributes the elements that this plant has.
     """
     if at is None:
         return {}

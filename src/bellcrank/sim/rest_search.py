@@ -36,10 +36,8 @@ from bellcrank.sim.systems import System
 
 Array = np.ndarray[Any, Any]
 LONGEST_JOINT_STEP = 0.5  # rad or m: longest displacement of a joint in one iteration
-PRESSURE_SCALE_PA, SMALLEST_SCALE = (
-    1e5,
-    1e-12,
-)  # Pa: scale of a pressure whose guess is zero; and the smallest value used as a scale
+# Pa: scale of a pressure whose guess is zero; and the smallest value used as a scale.
+PRESSURE_SCALE_PA, SMALLEST_SCALE = 1e5, 1e-12
 NEGLIGIBLE_EFFECTS = 1e-3, 1e-6  # negligible effects: on an acceleration, and on the rate of a state of scale 1
 RESTART_SPREADS = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: standard deviations of restarts around the guess
 MOST_ITERATIONS = 400  # iterations after which no further restart is tried

@@ -31,12 +31,9 @@ class Sampled:
     """A sampled controller: function(t, q, v, x, u) is called periodically, and its outputs are held in between.
 
     As the control of a system it returns the commands. As one of the list sampled=[...] it returns its outputs, which
-    are
-    elements of x. With states it returns (outputs, next states). Controllers that are due at the same time run in the
-    order
-    of the list, each with the outputs of those before it; the control comes last. Periods and delays are whole numbers
-    of
-    fixed steps.
+    are elements of x. With states it returns (outputs, next states). Controllers that are due at the same time run in
+    the order of the list, each with the outputs of those before it; the control comes last. Periods and delays are
+    whole numbers of fixed steps.
 
     Parameters
     ----------
@@ -177,8 +174,7 @@ def first_phases(s: System, h: Scalar) -> list[Scalar]:
     """Return the phases before the first step of the system `s` with steps of `h` seconds.
 
     The phase of a clock counts the steps since its last tick; before its first tick it counts up to 0. It stays below
-    the
-    number of steps in a period, so it is exact even if the number of all steps is not.
+    the number of steps in a period, so it is exact even if the number of all steps is not.
     """
     return [-_steps(late, h) if late else 0.0 for _, late in clocks(s)]
 

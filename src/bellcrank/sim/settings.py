@@ -142,10 +142,8 @@ StepMode = tuple[bool, bool] | None  # (adaptive, rows on a grid), or None: fixe
 DEFAULT_TOLERANCE = 1e-6  # default error tolerance of adaptive steps
 DEFAULT_STEP_S = 1e-3  # s, default fixed step
 DEFAULT_ROWS = 1000  # default number of rows of a record with adaptive steps
-MOST_TRIES, MOST_TRIES_PER_SECOND = (
-    1_000_000,
-    100_000,
-)  # default limit of tried steps, of runs with adaptive steps or events
+# Default limit of tried steps, of runs with adaptive steps or events.
+MOST_TRIES, MOST_TRIES_PER_SECOND = 1_000_000, 100_000
 KEEP_OPTIONS = ("rows", "final")
 
 

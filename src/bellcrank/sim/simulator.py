@@ -229,7 +229,7 @@ class Simulator:
 
         Returns
         -------
-        Joined or None
+        JoinedPartitions or None
             None without closed loops, and in other forms.
         """
         if not self.system.mechanism.loops:
@@ -258,7 +258,7 @@ class Simulator:
 
         Returns
         -------
-        Compiled
+        CompiledProgram
             The same object for the same arguments.
         """
         return self._cached(
@@ -373,7 +373,7 @@ class Simulator:
 
         Returns
         -------
-        Prepared
+        PreparedRun
             Plan, program and batch of the run.
         """
         plan = self.planned(seconds, settings)
@@ -529,8 +529,7 @@ def simulate(
         Duration of the run.
     q0, v0, x0 : array_like, shape (..., n), or mapping, optional
         Initial positions, velocities and further states; default: neutral, at rest, initial values of the system.
-        Leading
-        axes make a batch of runs.
+        Leading axes make a batch of runs.
     control : callable, optional
         Function of (t, q, v, x, u) that returns the forces on the joints. It is called once, on symbols, and compiled:
         write where(...) instead of if.
@@ -571,8 +570,7 @@ def simulate(
         "final" keeps only the end of each run.
     summary : sequence of str, optional
         Values that summarise each run, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean,
-        rms
-        or final of any column.
+        rms or final of any column.
     max_steps : int, optional
         Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
         100,000 for each second); the run then ends with the reason "too many steps".

@@ -220,7 +220,7 @@ class StepCheck:
     def half_step(self) -> Graph:
         """Return the graph (t, y, h, memory, told, u, p) -> y and memory after a step of length h.
 
-        `told` holds the fields that `settled` measures.
+        `told` holds the fields that `step_end_state` measures.
         """
         measured, memory = self.dynamics.measured_fields, self.integrator.memory(self.dynamics.problem())
         shapes: dict[str, tuple[int, ...]] = {"t": (), "y": (self.dynamics.size,), "h": ()}

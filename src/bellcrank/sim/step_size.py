@@ -9,11 +9,8 @@ from bellcrank.integrate import Integrator, State, Step
 from bellcrank.integrate.problem import unscaled_memory
 from bellcrank.scalar import Scalar, clip, exp, fabs, log, maximum, sqrt, where
 
-SAFETY_FACTOR, LEAST_RATIO, MOST_RATIO = (
-    0.9,
-    0.2,
-    5.0,
-)  # safety factor, and limits of the ratio of the next step to the last
+# Safety factor, and limits of the ratio of the next step to the last.
+SAFETY_FACTOR, LEAST_RATIO, MOST_RATIO = 0.9, 0.2, 5.0
 FAILURE_RATIO = 0.1  # ratio after a step whose result is not finite
 
 

@@ -76,8 +76,7 @@ class Stepper:
     """Runs of one system that advance one action per call. Made by bellcrank.stepper, which describes the arguments.
 
     The arrays reward, ended and final are overwritten by every action. Machine code holds their addresses, so they
-    remain
-    the same arrays.
+    remain the same arrays.
 
     Parameters
     ----------
@@ -272,8 +271,7 @@ class Stepper:
             Runs to restart; default: all.
         start : array_like, shape (..., n), or mapping, optional
             Initial state, or elements of it by name ({"elbow.q": 0.1}) in the state of rest. Default: random starts if
-            the
-            stepper was made with `start`, else the state of rest.
+            the stepper was made with `start`, else the state of rest.
         parameters : mapping of str to array_like, optional
             Values of free parameters, one for all or one per run.
         seed : int, optional
@@ -417,8 +415,7 @@ class Stepper:
         """Return a copy of the estimated relative errors of every run since its start, (batch,).
 
         The error is the change by halving the step, as a share of the way travelled; above the tolerance `resolve` a
-        run is not
-        resolved.
+        run is not resolved.
 
         Raises
         ------

@@ -31,9 +31,8 @@ from bellcrank.sim.sampling import any_due, clocks, first_phases
 from bellcrank.sim.step_check import KEPT_FIELDS
 from bellcrank.sim.user_code import call_user_function, named_scalars
 
-START_CLOSURE_ROUNDS = (
-    3  # loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations
-)
+# Loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations.
+START_CLOSURE_ROUNDS = 3
 PHASES = "phases"
 
 
@@ -73,9 +72,8 @@ class ActionBuilder:
     h: float
     ticks: int
     task: StepperTask
-    joined: JoinedPartitions | None = (
-        None  # present if the program contains several coordinate partitions of closed loops
-    )
+    # Present if the program contains several coordinate partitions of closed loops.
+    joined: JoinedPartitions | None = None
     dtype: str = "float64"  # floating-point type of the compiled code
     resolve: float = 0.0  # relative error that the step check of the program allows; 0 without a step check
 

@@ -74,7 +74,7 @@ class System:
         Force elements between frames or joints.
     motions : mapping of str to callable
         Prescribed motions by joint or FRAME.x.
-    everywhere : Field, optional
+    everywhere : ForceLaw, optional
         Force law that acts on every body.
     """
 
@@ -164,7 +164,7 @@ class System:
 
         Returns
         -------
-        tuple of Named
+        tuple of NamedVector
             q, v and x.
         """
         m = self.mechanism
@@ -295,7 +295,7 @@ class System:
 
         Returns
         -------
-        list of Act
+        list of ElementResult
             Generalised forces and wrenches of each element.
         """
         q, v, x = self.split(y)
@@ -446,8 +446,7 @@ def system(
     control : callable or Sampled, optional
         Function of (t, q, v, x, u) that returns the commands, one for each commanded actuator (without actuators, the
         forces on all joints), as a list, an array, or a mapping by joint. With states it returns (commands, rates of
-        its
-        states) and finds the states in x.
+        its states) and finds the states in x.
     inputs : sequence of str, or mapping of str to float
         Names of the inputs u, which a run must give, or a mapping to default values.
     outputs : mapping of str to callable, optional
@@ -465,8 +464,7 @@ def system(
         Springs, cables, stops, gears, contacts and tyres between frames or joints (bellcrank.forces).
     motions : mapping of str to callable, optional
         Prescribed motions: functions of t by the name of a joint or of a position of a frame ("tool.x"). The drive
-        applies
-        the necessary force, recorded as "NAME.drive".
+        applies the necessary force, recorded as "NAME.drive".
     everywhere : callable, optional
         Function of (place, velocity, mass) that returns the force on the centre of mass of every body, world axes.
 

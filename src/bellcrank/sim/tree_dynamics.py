@@ -27,9 +27,8 @@ from bellcrank.sim.systems import System
 from bellcrank.sim.tree_pullback import pullback
 
 Array = np.ndarray[Any, Any]
-OPERATOR_FROM_STATES = (
-    48  # states from which df/dy is an operator: as fast as written-out code, and compiled in a tenth of the time
-)
+# States from which df/dy is an operator: as fast as written-out code, and compiled in a tenth of the time.
+OPERATOR_FROM_STATES = 48
 
 
 @final
@@ -153,11 +152,11 @@ class TreeDynamics(Dynamics):
         return list(range(self.system.mechanism.nv))
 
     def consistent_state(self, y: State) -> State:
-        """Return the state that follows from the independent elements of `y`: itself."""
+        """Return `y`: all elements of a tree's state are independent."""
         return y
 
     def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
-        """Return the state after a step `made`, no trouble and no new fields; `old` is not needed."""
+        """Return the state after the step `made`, status 0 and no new fields; `old` is not used."""
         return made.y, 0.0, {}
 
     def constrained_state(self, y: State) -> State:
@@ -165,7 +164,7 @@ class TreeDynamics(Dynamics):
         return y
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
-        """Return the row of a state `y` between two steps, and 0: it needs no polishing."""
+        """Return the row `y` between two steps, unchanged, and 0.0: it does not need `closure.polished`."""
         return y, 0.0
 
 

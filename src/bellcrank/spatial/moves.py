@@ -214,7 +214,7 @@ class Shift:
         return Force(f.ang + self.r.cross(f.lin), f.lin)
 
     def inertia(self, i: Inertia) -> Inertia:
-        """Return the child's inertia `i` in parent coordinates (DESIGN.md).
+        """Return the child's inertia `i` in parent coordinates.
 
         I + 2 (g.r) 1 - g r^T - r g^T with g = h + m r/2.
         """

@@ -33,7 +33,7 @@ class NumberFormat:
         return [int(x) for x in np.frombuffer(data, f"{self.byte_order}i{self.word_bytes}")]
 
     def reals(self, data: bytes, words: int) -> Array:
-        """Return `data` as real numbers of so many `words`."""
+        """Return `data` as real numbers of `words` words."""
         return np.frombuffer(
             data, f"{self.byte_order}f{self.word_bytes * words if self.word_bytes == 4 else 8}"
         ).astype(float)

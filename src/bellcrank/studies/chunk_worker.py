@@ -50,7 +50,7 @@ def compute_chunk(
     Parameters
     ----------
     packed
-        The pickled Setup.
+        The pickled StudySetup.
     expected
         Digests that the worker must reproduce.
     path
@@ -85,7 +85,7 @@ def compute_chunk(
 
 
 def unpack_setup(packed: bytes, expected: ExpectedDigests) -> tuple[StudySetup, dict[str, Simulator]]:
-    """Return the Setup in `packed` and its compiled simulators, after checking that it arrived as `expected`."""
+    """Return the StudySetup in `packed` and its compiled simulators, after checking that it arrived as `expected`."""
     key = hashlib.sha256(packed + expected.study.encode()).hexdigest() + study_name({"programs": expected.programs})
     if key not in _setups:
         setup = optional_import("cloudpickle", "study", "a study").loads(packed)

@@ -68,7 +68,7 @@ class Study:
         Content of its manifest, study.json.
     points : Points
         Values of all runs.
-    setup : Setup
+    setup : StudySetup
         Everything that the runs share.
     """
 
@@ -330,7 +330,7 @@ def study(
 
 
 def _simulators(setup: StudySetup, run_points: Points, methods: Any) -> tuple[StudySetup, dict[str, Simulator]]:
-    """Return a Simulator for every group of runs, and the Setup with the methods that "auto" chose for them.
+    """Return a Simulator for every group of runs, and the StudySetup with the methods that "auto" chose for them.
 
     "auto" depends on measured costs of operations on this computer. Workers, and a study that is continued on another
     computer, use the methods that were chosen first: `methods`, by group_key.

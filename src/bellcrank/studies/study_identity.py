@@ -1,10 +1,10 @@
 """Identity of a study: digests of everything that decides its numbers, by name.
 
-A worker's results follow from what it is sent, a Setup and values, and from its code. So the identity is made of these,
-and of no list that has to be maintained:
+A worker's results follow from what it is sent, a StudySetup and values, and from its code. So the identity is made of
+these, and of no list that has to be maintained:
 
     code        versions of the libraries, and the text of this package and its plug-ins
-    setup       every field of the Setup, and every field of its systems, down to the last number and function
+    setup       every field of the StudySetup, and every field of its systems, down to the last number and function
     programs    the graphs that are executed, which also cover what else a function reads while it is traced
     numbers     the starts, inputs, parameters and settings that the first runs are executed with, defaults included
 
@@ -54,7 +54,7 @@ def study_name(identity: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def setup_digests(setup: StudySetup) -> dict[str, str]:
-    """Return digests of all fields of a Setup, and of each field of its systems.
+    """Return digests of all fields of a StudySetup, and of each field of its systems.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **rest:
     settings
         Settings of the solver.
     **rest
-        The other fields of a Setup.
+        The other fields of a StudySetup.
     """
     plants = _plants(plant, points)
     freed: list[str] = []

@@ -74,9 +74,8 @@ def _frame_elements(m: Mechanism, q: Array) -> list[list[str]]:
     up = np.asarray(scene_data["up"])
     moved = poses[:, :, :3].mean(axis=1) - poses[0, :, :3].mean(axis=0)
     moved = moved - np.outer(moved @ up, up)
-    follows = (
-        float(np.linalg.norm(moved, axis=-1).max()) > FOLLOW_RADII * scene_data["radius"]
-    )  # otherwise it would leave the picture
+    # Otherwise it would leave the picture.
+    follows = float(np.linalg.norm(moved, axis=-1).max()) > FOLLOW_RADII * scene_data["radius"]
     if not follows:
         scene_data, moved = scene.scene(m, q), np.zeros_like(moved)
     shapes, out = static_picture.simple_shapes(m, scene_data), []

@@ -200,9 +200,8 @@ def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     out += [[value_text(provenance["step"]), "s", "step"]] if isinstance(provenance.get("step"), (int, float)) else []
     worst: dict[str, float] = {}
     for key, value in residuals(run).items():
-        drift = (
-            "energy drift" if is_conservative(run) else "energy balance"
-        )  # the balance accounts for the supplied and dissipated energy
+        # The balance accounts for the supplied and dissipated energy.
+        drift = "energy drift" if is_conservative(run) else "energy balance"
         label = drift if key == "energy" else f"{key.split()[0]} error"
         worst[label] = max(worst.get(label, 0.0), float(np.asarray(value)[lane]))
     balance_error = worst.get("energy balance", 0.0)

@@ -60,7 +60,7 @@ def projection(scene_data: dict[str, Any], centre: Array) -> tuple[Callable[[Any
 
 
 def _view_rotation(up: Array) -> Array:
-    """Return the rotation from the world to the picture; rows: right, up and towards the eye."""
+    """Return the rotation from the world to the picture: its rows point right, up and to the eye."""
     side = np.eye(3)[int(np.argmin(np.abs(up)))]
     east = side - up * (side @ up)
     east /= np.linalg.norm(east)

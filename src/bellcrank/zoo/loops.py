@@ -95,9 +95,8 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
         The mechanism.
     """
     tip = np.array([crank, 0.0, 0.0])
-    pivot_offset = (
-        np.array([ground, 0.0, 0.0]) - tip
-    )  # from the crank's tip to the rocker's pivot, third side of a triangle with coupler and rocker
+    # From the crank's tip to the rocker's pivot, third side of a triangle with coupler and rocker.
+    pivot_offset = np.array([ground, 0.0, 0.0]) - tip
     gap = float(np.linalg.norm(pivot_offset))
     along = (coupler**2 - rocker**2 + gap**2) / (2 * gap)
     meet = tip + along * pivot_offset / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])

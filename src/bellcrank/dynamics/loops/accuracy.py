@@ -38,11 +38,8 @@ CONVERGED = 1e-15  # relative correction of accelerations that ends a refinement
 MEASURED_STATES = 3
 LARGE_PROBLEM_ELEMENTS = 5000  # equations times coordinates above which a mechanism is measured in one state only
 COMPARABLE_ROW_RATIO = 0.3  # rows with this fraction of the largest independent part are an equally good choice
-ARITHMETIC_ERRORS = (
-    ValueError,
-    ZeroDivisionError,
-    OverflowError,
-)  # raised by float arithmetic where a kernel gives NaN
+# Raised by float arithmetic where a kernel gives NaN.
+ARITHMETIC_ERRORS = (ValueError, ZeroDivisionError, OverflowError)
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,8 @@ from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, sqrt, step, where
 
-LEAST_CONDITIONING = (
-    1e-6  # smallest independent part of an equation: the relative error of results is 1e-16 over its square
-)
+# Smallest independent part of an equation: the relative error of results is 1e-16 over its square.
+LEAST_CONDITIONING = 1e-6
 
 
 class MethodInterface(Protocol):

@@ -26,7 +26,7 @@ LEAST_PIVOT = 1e-15  # remainder of a row, relative to the largest of its group,
 
 @dataclass(frozen=True)
 class RedundancyGroup:
-    """Equations that may depend on each other, as places in `Rank.rows`."""
+    """Equations that may depend on each other, as places in `LoopRank.rows`."""
 
     places: tuple[int, ...]
     rank: int
@@ -64,9 +64,8 @@ class Multipliers:
     """Solution for the multipliers, with a measure of its conditioning."""
 
     values: list[Scalar]
-    conditioning: (
-        Scalar  # smallest independent part of a row, relative to its loop's rows: 0 in singular configurations
-    )
+    # Smallest independent part of a row, relative to its loop's rows: 0 in singular configurations.
+    conditioning: Scalar
 
 
 Product = Callable[[int, int], Scalar]

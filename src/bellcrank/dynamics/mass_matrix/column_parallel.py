@@ -1,10 +1,10 @@
 """Mass matrix with one processor for each column.
 
-These are the rows PPA of A. Fijany 1989, slide "Comparison of Two Classes of Serial and Parallel Algorithms": n
-processors. The values of the bodies are computed by recursive doubling, one body per processor; then every processor
-computes its column of the matrix one row after the other. The printed costs tell which values are doubled: (27m + 18a)
-log n is a product of two rotations, (48m + 63a) log n includes the moments of the composite bodies; 39m + 38a and 9m +
-8a for a row are those of the serial algorithms.
+The algorithms are those in the rows "PPA" of A. Fijany 1989, slide "Comparison of Two Classes of Serial and Parallel
+Algorithms", for n processors. Recursive doubling computes the values of the bodies, one body per processor; then every
+processor computes its column of the matrix, one row after the other. The printed costs show which values are computed
+by doubling: (27m + 18a) log n is a product of two rotations, (48m + 63a) log n includes the moments of the composite
+bodies. The costs of a row, 39m + 38a and 9m + 8a, are those of the serial algorithms.
 
 Solves: mass_matrix, as functions that the experiment in papers/fijany/processor_arrays.py counts and schedules; they
 are not methods of the table, since the serial variants are cheaper on one core and the parallel ones on many. Any tree,

@@ -54,7 +54,7 @@ def composites(tree: Tree, up: Levels, R: Sequence[Mat], p: Sequence[Vec]) -> di
     tree
         Kinematic tree of the mechanism.
     up
-        As `doubling.ancestors` returns it.
+        As `doubling_ancestors` returns it.
     R
         Rotation of each body.
     p

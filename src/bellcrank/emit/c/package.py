@@ -275,7 +275,7 @@ class Package:
             for t in self.routines
         ]
         watched = self.stepper is not None and self.stepper.multi_tick
-        status = "; ".join(f"{k} {text}" for k, text in STATUS.items() if watched or k in FIXED_STATUS)
+        status = "\n".join(f"* {k}: {text}" for k, text in sorted(STATUS.items()) if watched or k in FIXED_STATUS)
         program = PROGRAM.format(name=self.name, status=status, step=self.stepper.step) if self.stepper else ""
         return README.format(
             name=self.name,

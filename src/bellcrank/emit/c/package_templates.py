@@ -4,23 +4,25 @@ from __future__ import annotations
 
 FLAGS = "-Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion"
 STATUS = {
-    0: "all is well",
-    2: "a number is not finite, and the state stays as it was",
-    3: "the steps that the tolerance asks for are too small, and the state is where that was",
-    4: "an event stopped it: the state is where that was, `which` is its number, and the next step goes on from there",
-    6: "the loops cannot be closed (a singular configuration is near, or the step is too long), and the state stays",
-    8: "`step` is not a number above zero, or too short to change `t` in this precision, and the state stays",
-    7: "too many ticks (`most`) until the end of the step, as of a ball that comes to rest in ever smaller bounces",
+    0: "success",
+    2: "a number is not finite; the state is unchanged",
+    3: "the tolerance requires steps that are too small; the state is the one before them",
+    4: "an event stopped the step; the state is that of the event, `which` is its number, and the next call continues",
+    6: "the loops cannot be closed (near a singular configuration, or the step is too long); the state is unchanged",
+    8: "`step` is not greater than zero, or too short to change `t` in this precision; the state is unchanged",
+    7: "the step needs more than `most` ticks, as with a ball that comes to rest in smaller and smaller bounces",
 }
 FIXED_STATUS = (0, 2, 6, 8)  # possible values with fixed steps and without events
 
-HEADER = """/* {title}. Do not edit: make it anew.
+HEADER = """/* {title}. Generated file. Do not edit; generate it again.
  *
 {about}
  *
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: {memory}, no allocation, {loops}, no calls but libm's and memcpy. The
- * stack of a function of arrays, libm's aside, stays below its _STACK_BYTES even where a compiler optimises nothing. */
+ * Matrices are stored by rows. Arguments must not overlap.
+ * Inputs are not checked; a NaN input gives NaN outputs (not with -ffast-math).
+ * Re-entrant and suitable for real time: {memory}, no allocation, {loops}, no calls
+ * except to libm and memcpy.
+ * Stack of a function of arrays, without that of libm: less than its _STACK_BYTES, even without optimisation. */
 #ifndef {NAME}_H
 #define {NAME}_H
 
@@ -70,23 +72,27 @@ README = """# {name}
     cc -std=c99 -O3 {flags} {name}.c main.c -lm -o example && ./example
     cmake -B build && cmake --build build
 
-The library is `{name}.h` and `{name}.c`; they need libm and nothing else. Everything is re-entrant: no allocation,
-{memory}, {loops}. Sizes, operations and bounds of the stack are macros of the header.
+The library is `{name}.h` and `{name}.c`; it needs only libm. All functions are re-entrant: no allocation,
+{memory}, {loops}. The header has macros with the sizes, the numbers of operations and the bounds of the stack.
 
 {functions}
 {program}
-MISRA C:2012, what is not kept: identifiers are distinct in 63 characters as C99 has it, not in 31 (rule 5.1); one
-function may have an attribute where `__GNUC__` is defined, which keeps it out of others (rule 1.2).
+Deviations from MISRA C:2012: identifiers are distinct in 63 characters, as C99 guarantees, not in 31 (rule 5.1); where
+`__GNUC__` is defined, one function may have an attribute that prevents inlining (rule 1.2).
 """
 
 PROGRAM = """
-    {name}_init      where the machine rests, with what its inputs and parameters usually are
-    {name}_start     after you changed the state, or where an input jumped: what the integrator remembers is made anew
-    {name}_step      one step of `step` seconds ({step:g} unless changed before `start`); 0, or why there was none
-    {name}_output    what can be observed
-    {name}_rate      how fast the state changes
+Functions that take the structs of the header:
 
-Status: {status}.
+    {name}_init      writes the initial state, default inputs and default parameters
+    {name}_start     resets the integrator's memory; call it after you changed the state, or after an input jumped
+    {name}_step      takes one step of `step` seconds ({step:g}, or set before `start`); returns 0, or a status code
+    {name}_output    computes the outputs
+    {name}_rate      computes the time derivative of the state
+
+Status codes:
+
+{status}
 """
 
 EXAMPLE = """#include "{name}.h"

@@ -160,7 +160,7 @@ class RolledText(Routine):
 
 
 class CellLoop:
-    """Function for a run of cells in one channel, from `begin`, so many times."""
+    """Function for a run of cells in one channel, from `begin`, with a given number of repeats."""
 
     def __init__(self, routine: RolledText, channel: int, pattern: tuple[int, ...], name: str) -> None:
         self.routine, self.r, self.layout, self.name = routine, routine.r, routine.layout, name

@@ -43,17 +43,19 @@ FIXED_LOOPS = "loops of fixed length"
 STATIC_DATA_BY_LOOPS = {
     "no loops": "no static data",
     FOUR_ANGLE_LOOP: "no static data",
-    FIXED_LOOPS: "no data but constants",
+    FIXED_LOOPS: "no static data except constants",
 }  # by kind of loops
 
 HEADER = """/* {title}
  *
 {table}
  *
- * {total} operations: {count}. Do not edit: make it anew.
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: {memory}, no allocation, {loops}, no calls but libm's. Its stack, libm's
- * aside, stays below {NAME}_STACK_BYTES even where a compiler optimises nothing. */
+ * {total} operations: {count}.
+ * Generated file. Do not edit; generate it again.
+ * Matrices are stored by rows. Arguments must not overlap.
+ * Inputs are not checked; a NaN input gives NaN outputs (not with -ffast-math).
+ * Re-entrant and suitable for real time: {memory}, no allocation, {loops}, no calls except to libm.
+ * Stack, without that of libm: less than {NAME}_STACK_BYTES, even without optimisation. */
 #ifndef {NAME}_H
 #define {NAME}_H\n
 {sizes}
@@ -96,10 +98,8 @@ class Routine(ABC):
     loops = "no loops"
 
     def __init__(self, graph: Graph, d: Declaration) -> None:
-        self.sincos_names, self.calls_sincos = (
-            d.sincos_names,
-            False,
-        )  # names of the sine/cosine functions; True if they are called
+        # Names of the sine/cosine functions; True if they are called.
+        self.sincos_names, self.calls_sincos = d.sincos_names, False
         self.graph, self.dtype, self.name, (self.real, self.suffix) = graph, d.dtype, d.name, REAL_TYPES[d.dtype]
         self.callees, self.return_type = d.callees, "static void" if d.static else "void"
         self.title = f"{comment(graph.name)} in C99, {self.real}; made by bellcrank {__version__}"

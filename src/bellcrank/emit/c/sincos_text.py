@@ -27,7 +27,7 @@ from bellcrank.graph import Node
 
 GROUP_SIZE = 4
 STACK_NUMBERS, STACK_BYTES = 24, 192  # stack bound of the two functions: numbers, and additional bytes
-FOUR_ANGLE_LOOP = "no loops but over four angles"
+FOUR_ANGLE_LOOP = "no loops except over four angles"
 
 
 class ArgumentReduction(NamedTuple):
@@ -40,7 +40,7 @@ class ArgumentReduction(NamedTuple):
 
 ARGUMENT_REDUCTIONS = {"float64": ArgumentReduction(1 << 16, 33, 32), "float32": ArgumentReduction(1 << 11, 13, 12)}
 
-TEMPLATE = """/* Sines and cosines of four angles, any of which is far, infinite or none. */
+TEMPLATE = """/* Sines and cosines of four angles, which may be large, infinite or NaN. */
 #if defined(__GNUC__)
 __attribute__((noinline, cold))
 #endif

@@ -38,9 +38,8 @@ CONSTANT_FIELDS = {
 UNITS = dict.fromkeys(("t", "begin", "h", "step", "end", "t_old", "h_old"), "s")
 STATUS_FIELDS = ("status", "live", "hit")
 COUNTER_WORDS = ("high", "low")  # words of a counter that one number cannot hold exactly
-MAX_INLINED_OPERATIONS = (
-    1000  # operations up to which a tick is inlined: for such short stages a call takes a quarter of the time
-)
+# Operations up to which a tick is inlined: for such short stages a call takes a quarter of the time.
+MAX_INLINED_OPERATIONS = 1000
 MOST_TICKS = 100_000.0  # limit of ticks per step, with adaptive steps or events
 
 

@@ -54,7 +54,7 @@ class CoreTimes:
 
 
 def threads_machine(processors: int, dtype: str = "float64") -> Machine:
-    """Return this computer's cores as a Machine for schedules, with so many `processors`, for the type `dtype`."""
+    """Return this computer's cores as a Machine for schedules, with `processors` processors, for the type `dtype`."""
     p = core_times(dtype)
     by_kind = {"add": p.arithmetic, "sub": p.arithmetic, "mul": p.arithmetic, "select": p.arithmetic, "neg": 0.0,
                "div": p.root, "sqrt": p.root, "trig": p.call, "exp": p.call}  # fmt: skip
@@ -127,7 +127,7 @@ def _latency(dtype: str) -> float:
 
 
 def sweeps(bodies: int) -> Graph:
-    """Return arithmetic typical of the methods, for two branches of so many `bodies` each.
+    """Return arithmetic typical of the methods, for two branches of `bodies` bodies each.
 
     Vectors propagate outwards along rotated frames, matrices and vectors propagate inwards, and results of the outward
     sweep stay in memory until the inward sweep.
@@ -210,7 +210,7 @@ def _message(dtype: str) -> tuple[float, float]:
 
 
 def ping_pong(words: int, dtype: str = "float64") -> float:
-    """Return the ns of one message of so many `words`, for the type `dtype`."""
+    """Return the ns of one message of `words` words, for the type `dtype`."""
 
     def body(x: Sequence[Node]) -> Mapping[str, Any]:
         y: list[Any] = list(x)

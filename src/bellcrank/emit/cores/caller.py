@@ -154,7 +154,7 @@ def _count_code(place: int, name: str) -> str:
 
 
 def exported_functions(arrays: Sequence[str], workers: Sequence[int]) -> str:
-    """Return the exported functions, with the parameters `arrays`, for so many `workers`.
+    """Return the exported functions, with the parameters `arrays`, for the processors `workers`.
 
     `@anyway` is correct regardless of the workers' state; `@one` and `@many` return 1 if Python should wake a worker
     first.

@@ -22,7 +22,7 @@ tests/targets/test_handover.py runs this code in all interleavings for two and t
 delayed and reordered stores, as `release` allows.
 
 Waiting is spinning, first with the processor's pause instruction and then with sched_yield, so that the other thread
-gets the core if there is only one. A worker without work for LINGER leaves its loop and sleeps in Python.
+gets the core if there is only one. A worker without work for LINGER_NS leaves its loop and sleeps in Python.
 
 protocol.py has the layout and the waiting, caller.py the side of processor 0, worker.py that of the others.
 """

@@ -6,8 +6,8 @@
 
 The memory of a block of lanes is its c followed by its p, one quantity after the other; blocks are contiguous. The
 inputs u and the observations y are rows, one for each run, as users hold them. `told` is an array of 8-byte words with
-the names in WORDS. If the last block has more lanes than there are runs left, its rows are staged in the workspace
-(the places called "corner").
+the names in SHARED_WORDS. If the last block has more lanes than there are runs left, its rows are staged in the
+workspace (the places called "corner").
 
 `entry` returns a small separate module for one shape of u and y, which Python calls without entering Python code.
 """

@@ -33,10 +33,8 @@ from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.nodes.node import Value
 
-PARALLEL_VECTORS, PARALLEL_COLUMNS = (
-    4,
-    4,
-)  # processed together: vectors of columns in scalar code, columns in vector code
+# Processed together: vectors of columns in scalar code, columns in vector code.
+PARALLEL_VECTORS, PARALLEL_COLUMNS = 4, 4
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,8 @@ class ColumnCode:
             Floating-point type.
         """
         self.graph, self.name, self.lanes, self.layout = graph, name, lanes, layout
-        columns_in_lanes = (
-            lanes == 1 and 2 * graph.number > width
-        )  # with fewer columns, the surplus lanes are not stored
+        # With fewer columns, the surplus lanes are not stored.
+        columns_in_lanes = lanes == 1 and 2 * graph.number > width
         self.w = Writer(width if columns_in_lanes else lanes, dtype)
         self.columns_per_vector = width if columns_in_lanes else 1  # columns in a vector
         self.element = self.w.bytes * lanes

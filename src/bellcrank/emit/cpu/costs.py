@@ -61,7 +61,7 @@ class CostParts:
     extremes: float = 0.0  # minimum, maximum
 
     def exceeds(self, other: CostParts) -> bool:
-        """Return True if it is slower than `other` on any computer, for all costs within LOWER_BOUNDS and AT_MOST."""
+        """Return True if it is slower than `other` on any computer: for all costs from LOWER_BOUNDS to UPPER_BOUNDS."""
         more = [a - b for a, b in zip(_weights(self), _weights(other), strict=True)]
         bounds = zip(more, _weights(LOWER_BOUNDS), _weights(UPPER_BOUNDS), strict=True)
         return any(more) and sum(d * (least if d > 0 else most) for d, least, most in bounds) >= 0.0
@@ -205,7 +205,7 @@ def _name(dtype: str, alone: bool, what: str = "costs") -> str:
     return store.key(kind, dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
 
 
-# Small and large graphs, with much of one part and little of the others, in the order of Parts.
+# Small and large graphs, with much of one part and little of the others, in the order of CostParts.
 CALIBRATION_SAMPLES = (
     (20, 0, 0, 0, 0, 4, 2),
     (300, 0, 0, 0, 0, 12, 6),

@@ -12,9 +12,8 @@ from bellcrank.emit.cpu.lanes import library_declarations
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 
-BATCH_NOT_LOADED = (
-    1  # status of @many before the batch module is loaded: the entry falls back to Python, as for a bad input
-)
+# Status of @many before the batch module is loaded: the entry falls back to Python, as for a bad input.
+BATCH_NOT_LOADED = 1
 
 
 def scalar_module(graph: Graph, width: int, dtype: str) -> str:

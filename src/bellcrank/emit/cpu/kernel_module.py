@@ -24,13 +24,10 @@ from bellcrank.quoting import comment, symbol
 
 STACK_BYTES = 65536  # bytes; larger workspaces are allocated on the heap
 CHUNK_ITEMS = 1500  # items in a function: larger ones compile slower and run no faster
-GROUP_BLOCKS, GROUP_BYTES = (
-    16,
-    2**18,
-)  # blocks that execute a chunk before the next chunk, and bytes of their workspaces
-MATRIX_WINDOW_NODES = (
-    6  # scheduling window for matrices: enough work is ready at any time, and waiting values need registers
-)
+# Blocks that execute a chunk before the next chunk, and bytes of their workspaces.
+GROUP_BLOCKS, GROUP_BYTES = 16, 2**18
+# Scheduling window for matrices: enough work is ready at any time, and waiting values need registers.
+MATRIX_WINDOW_NODES = 6
 PIPELINED_WINDOW_NODES = 40  # scheduling window if the next block's sines fill the gaps: fewer values wait
 
 

@@ -71,7 +71,7 @@ class LLVMPrinter:
         chunks
             Items of each chunk; each becomes a function.
         prologue
-            Items that the block before executed for this one, see plan.ahead.
+            Items that the block before executed for this one, see software_pipelining.py.
         called
             For a routine (emit/cpu/subroutines.py), the name and the workspace slots of each function it may call, by
             id of the graph; None otherwise.
@@ -91,9 +91,8 @@ class LLVMPrinter:
         self.argument_area = 0, 0  # slots of the arguments of calls: first, number
         self.result_slots = SlotAllocator()  # slots of their results
         self.loop_argument_slots: dict[int, int] = {}  # loop over columns -> first slot of its arguments
-        self.argument_positions = (
-            call_argument_positions(chunks) if columns.codes else {}
-        )  # node -> the loop it is passed to, and its position there
+        # node -> the loop it is passed to, and its position there.
+        self.argument_positions = call_argument_positions(chunks) if columns.codes else {}
         self.free_slots: list[int] = []
         self.value_names: dict[int, str] = {}  # node -> value, in the chunk being printed
         self.check_terms: list[str] = []  # terms that the chunk adds to slot 0
@@ -103,9 +102,8 @@ class LLVMPrinter:
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.coverage = Coverage(graph.name, graph.shapes)
-        self.matrix_elements = (
-            matrix_elements(chunks) if columns.codes else set()
-        )  # serials of elements kept in the workspace
+        # Serials of elements kept in the workspace.
+        self.matrix_elements = matrix_elements(chunks) if columns.codes else set()
         self.check_inputs = self._decide_check_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.for_next_block = False  # True while printing the work for the next block
@@ -245,7 +243,7 @@ class LLVMPrinter:
         return f"{self._body()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
 
     def _print_chunk(self, k: int, chunk: Sequence[Item], last_chunk: Mapping[int, int]) -> None:
-        """Print the lines of chunk k; last: the last chunk that reads each node."""
+        """Print the lines of chunk k; last_chunk: the last chunk that reads each node."""
         self._begin()
         self.result_slots.chunk, self.result_slots.last_chunk = k, last_chunk
         spills_of_items = spills(chunk, self.reads, self.inline, self.registers) if self.registers else repeat(())

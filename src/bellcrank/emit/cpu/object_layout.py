@@ -33,13 +33,8 @@ ARRAY_FIELDS = (
 PLAIN_ARRAY_FLAGS = 0x001 | 0x100  # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 WRITEABLE_FLAG = 0x400  # NPY_ARRAY_WRITEABLE
 FLOAT_DTYPES = ("float64", "float32")
-ADDRESS_TABLE = (
-    "PyArray_Type",
-    "PyArray_Return",
-    "PyArray_NewFromDescr",
-    *FLOAT_DTYPES,
-    "out",
-)  # entries of @py, in order
+# Entries of @py, in order.
+ADDRESS_TABLE = ("PyArray_Type", "PyArray_Return", "PyArray_NewFromDescr", *FLOAT_DTYPES, "out")
 
 NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)  # PyArray_GetNDArrayCVersion of NumPy 1.x and 2.x
 NUMPY_API_INDICES = {

@@ -35,7 +35,7 @@ class SizedCode:
 
 @dataclass
 class _RoutineCode:
-    """The part of the interface of Rolled that is needed here, for a graph that calls others."""
+    """The part of the interface of RecursionCode that is needed here, for a graph that calls others."""
 
     routines: Routines
     w: Writer

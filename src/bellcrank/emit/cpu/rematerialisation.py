@@ -2,7 +2,7 @@
 
 For eight states, a value takes a cache line. A value with a long live range is stored, leaves the nearest cache, and is
 fetched again: three cache lines moved, at two cycles each, and in large graphs those cycles are half of all. Many such
-values are an operation or a few away from others that are at hand. Examples are the forces on their way down a limb,
+values are an operation or a few away from others that are at hand. Examples are the forces on their way down a branch,
 computed from the inertias of its bodies, which the mass matrix needs and derivatives need again. They are dropped and
 recomputed.
 

@@ -80,7 +80,7 @@ def run_functions(
     more_graphs
         Further graphs, by the names of their functions.
     chunk
-        Items in a function; CHUNK of subroutines.py by default.
+        Items in a function; CHUNK_ITEMS of subroutines.py by default.
     """
     w = Writer(lanes, dtype)
     graphs = {name: g for name, g in program.graphs.items() if name not in ("tick", "renew", "locate")}

@@ -40,12 +40,10 @@ LATENCY_CYCLES = {
 WINDOW_NODES = 100  # nodes
 TILE_COLUMNS = 4
 MATRIX_ELEMENTS = 16  # outputs of more elements than this are stored in order and, where they can be, in tiles of eight
-WHOLE_STORE_ELEMENTS = (
-    40  # matrices of more elements than this can be stored at once: two and a half vectors of sixteen lanes
-)
-_cached_orders: WeakKeyDictionary[Graph, dict[int, list[Node]]] = (
-    WeakKeyDictionary()
-)  # cost model and printer share orders
+# Matrices of more elements than this can be stored at once: two and a half vectors of sixteen lanes.
+WHOLE_STORE_ELEMENTS = 40
+# Cost model and printer share orders.
+_cached_orders: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()
 
 
 def order(graph: Graph, window: int = WINDOW_NODES) -> list[Node]:
@@ -60,8 +58,8 @@ def order(graph: Graph, window: int = WINDOW_NODES) -> list[Node]:
 def _delay_nodes(graph: Graph) -> list[Node]:
     """Order nodes by the first loop or result that needs them.
 
-    Work that a method does for one body after the other, outwards and then inwards, is thus done limb by limb: fewer
-    values wait, and they are nearby.
+    Work that a method does for one body after the other, outwards and then inwards, is thus done branch by branch:
+    fewer values wait, and they are nearby.
     """
     nodes, (users, _) = graph.nodes, _users_and_counts(graph.nodes)
     results = {x.serial for array in graph.outputs.values() for x in array.flat if isinstance(x, Node)}

@@ -16,10 +16,8 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.errors import BellcrankError, InputError
 
-PINNED_BYTES, MAX_PINNED_BYTES = (
-    2**20,
-    2**30,
-)  # bytes: results from PINNED_BYTES to below MAX_PINNED_BYTES are copied to pinned memory
+# bytes: results from PINNED_BYTES to below MAX_PINNED_BYTES are copied to pinned memory.
+PINNED_BYTES, MAX_PINNED_BYTES = 2**20, 2**30
 CUDA_DEVICES = (2, 13)  # DLPack device types: CUDA memory and CUDA managed memory
 
 
@@ -118,9 +116,9 @@ class DeviceFunction:
     ) -> None:
         """Load the kernel `name`.
 
-        states: states of a block, if not as many as its threads. whole: the PTX has functions that call each other, and
-        the driver compiles it in one piece. PTX that is linked, and can be cached on disk, is compiled function by
-        function and then uses twice the registers.
+        states: states of a block, if not as many as its threads. single_piece: the PTX has functions that call each
+        other, and the driver compiles it in one piece. PTX that is linked, and can be cached on disk, is compiled
+        function by function and then uses twice the registers.
         """
         try:
             self.kernel = (

@@ -26,20 +26,16 @@ SHARED_BYTES = 227 * 1024  # bytes of shared memory of a multiprocessor; each bl
 MAX_REGISTERS = 255  # hardware limit per thread
 MAX_WARPS = 64  # hardware limit per multiprocessor
 OVERHEAD_VALUES = 12  # registers for addresses, constants and results in flight, counted in values
-SPILL_OVERHEAD_SHARE = (
-    0.25  # the same where values are spilled, as a share of the live values: early reloads occupy registers, too
-)
+# Overhead where values are spilled, as a share of the live values: early reloads occupy registers, too.
+SPILL_OVERHEAD_SHARE = 0.25
 SHARED_COST, LOCAL_COST = 2.0, 12.0  # cost of a spill or reload in shared and in local memory, in instructions
 STATES_PER_BLOCK = {1: 128, 2: 64, 4: 32, 8: 32}  # states of a block, by the number of members of a team
 INSTRUCTIONS_PER_SECOND = {1: 2.1e13, 2: 1.15e13}  # thread instructions per second, by the words of a value
-CACHED_INSTRUCTIONS, UNCACHED_INSTRUCTIONS_PER_SECOND = (
-    6500,
-    9e12,
-)  # instructions that the instruction cache holds, and the speed of longer code
+# Instructions that the instruction cache holds, and the speed of longer code.
+CACHED_INSTRUCTIONS, UNCACHED_INSTRUCTIONS_PER_SECOND = 6500, 9e12
 BANDWIDTH = 4.2e12  # bytes per second of a copy
-TEAM_STALL_FACTOR = (
-    1.25  # stall factor of one thread above which teams are tried: they execute more instructions in all
-)
+# Stall factor of one thread above which teams are tried: they execute more instructions in all.
+TEAM_STALL_FACTOR = 1.25
 BALANCE_EXPONENT = 1.25  # exponent of the balance: an idle member costs more than its share
 # Share of peak speed that a purely arithmetic kernel reaches, by the number of resident warps of a multiprocessor.
 EFFICIENCY_BY_WARPS = {0: 0.0, 4: 0.55, 8: 0.87, 12: 0.97, 16: 1.0}

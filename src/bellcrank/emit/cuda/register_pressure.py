@@ -1,11 +1,11 @@
 """Schedules with low register pressure: a GPU thread has at most 255 registers of 32 bits.
 
-Creation order sweeps over all bodies before it returns, so values of whole limbs stay live. Here an element of an input
-(a joint) is opened only when nothing is left to compute with the open ones: a limb is swept outwards, swept inwards and
-eliminated before the next one is started. Then every value is computed as late as possible where that ends no live
-range, and as early as possible where it ends two. Creation order is the other candidate; the schedule with fewer live
-values is chosen. A graph that calls others (a step of an integrator) has its own order, because there values are live
-mainly across the calls.
+Creation order sweeps over all bodies before it returns, so values of whole branches stay live. Here an element of an
+input (a joint) is opened only when nothing is left to compute with the open ones: a branch is swept outwards, swept
+inwards and eliminated before the next one is started. Then every value is computed as late as possible where that ends
+no live range, and as early as possible where it ends two. Creation order is the other candidate; the schedule with
+fewer live values is chosen. A graph that calls others (a step of an integrator) has its own order, because there values
+are live mainly across the calls.
 """
 
 from __future__ import annotations

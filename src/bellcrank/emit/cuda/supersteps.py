@@ -1,6 +1,6 @@
 """Division of one large computation among a team of threads (team.py) in supersteps between barriers.
 
-It serves where there are no limbs to distribute: for example a join of two segments, which is products of six-by-six
+It serves where there are no branches to distribute: for example a join of two segments, which is products of six-by-six
 matrices. Within a superstep a member computes what depends on earlier supersteps and on its own results; a unit that
 needs results of two members of the same superstep waits for the next. Units on the longest path go first, to the member
 with the least load and most of the operands.

@@ -14,9 +14,8 @@ from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.graph.loop_levels import roll_if_worthwhile
 
-MAX_UNROLLED_OPERATIONS = (
-    15_000  # up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more
-)
+# Operations up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more.
+MAX_UNROLLED_OPERATIONS = 15_000
 MIN_SEGMENT_BODIES = 32  # least bodies of a segment, which one thread processes sequentially
 
 

@@ -1,12 +1,12 @@
 """One state computed by several threads: members of a team, each in a warp of its own, that meet at barriers.
 
-A mechanism with many limbs has more live values than a thread has registers, and shared memory holds the spilled ones
-for few states only. So limbs go to different members, by the same division as on the cores of a CPU (partitioning.py).
-Values that one member computes and another uses go through a mailbox in shared memory, with a barrier between write and
-read.
+A mechanism with many branches has more live values than a thread has registers, and shared memory holds the spilled
+ones for few states only. So branches go to different members, by the same division as on the cores of a CPU
+(partitioning.py). Values that one member computes and another uses go through a mailbox in shared memory, with a
+barrier between write and read.
 
 Members are warps and not lanes of one warp, because lanes execute the same instruction at the same time: they could
-share a state only where limbs are identical operation by operation, and those of real robots are not (1552 of Talos'
+share a state only where branches are identical operation by operation, and those of real robots are not (1552 of Talos'
 6645 nodes have a counterpart of the same form on the other side, though it has two legs and two arms).
 """
 
@@ -163,7 +163,7 @@ class TeamDivision:
         self.work = [work(unit) for unit in sequence]
 
     def teams(self, members: int, distance: int) -> list[Team]:
-        """Return the best teams of so many `members`, each member in the order of the sequence.
+        """Return the best teams of `members` members, each in the order of the sequence.
 
         `distance` is the number of units by which reads of inputs are hoisted.
         """

@@ -14,13 +14,13 @@ MAX_RESIDENT_BLOCKS = 32  # resident blocks of a multiprocessor at most
 
 
 def resident_blocks(registers: int) -> int:
-    """Return the number of one-warp blocks that are resident at once, with so many `registers` per thread."""
+    """Return the number of one-warp blocks that are resident at once, with `registers` registers per thread."""
     each = REGISTER_FILE_SIZE // (LANES * -(-max(1, registers) // 8) * 8)
     return int(min(MAX_RESIDENT_BLOCKS, each) * cupy().cuda.Device().attributes["MultiProcessorCount"])
 
 
 def balanced_blocks(states: int, most: int) -> int:
-    """Return a number of blocks, at most `most`, with equal numbers of groups of 32 among so many `states`.
+    """Return a number of blocks, at most `most`, with equal numbers of groups of 32 among `states` states.
 
     Only the last block may have fewer groups.
     """

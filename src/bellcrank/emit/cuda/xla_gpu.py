@@ -85,7 +85,7 @@ start:
 
 
 def _workspace(place: int, most: int) -> str:
-    """Return the code that reads the last result, and the number of blocks for it (workspace.py: shared_out)."""
+    """Return the code that reads the last result, and the number of blocks for it (workspace.py: balanced_blocks)."""
     return f"""  %workspace.at = getelementptr ptr, ptr %rets, i64 {place}
   %workspace = load ptr, ptr %workspace.at
 {load_field("workspace.data", "ptr", "%workspace", BUFFER_OFFSETS["data"])}  %workspace.place = alloca ptr

@@ -44,7 +44,7 @@ class C(Language):
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
-    """Return the C code of `sheet`, with so many significant `digits`."""
+    """Return the C code of `sheet`, with `digits` significant digits."""
     spell = C(digits)
     head = [sheet.title, *([f"    {sheet.relation_with_arguments()}"] if sheet.relation else [])]
     head += [f"{k}: {', '.join(f'{i + 1} {n}' for i, n in enumerate(names))}" for k, names in sheet.columns.items()]

@@ -89,7 +89,7 @@ def index(x: Symbol) -> str:
 
 
 def source(sheet: Sheet, digits: int = 6) -> str:
-    """Return the LaTeX fragment of `sheet`, with so many significant `digits`."""
+    """Return the LaTeX fragment of `sheet`, with `digits` significant digits."""
     spell = LaTeX(digits)
     lines = [f"% {comment(sheet.title)}"]
     if sheet.relation:

@@ -19,10 +19,8 @@ Polynomial = dict[int, float]  # monomial to coefficient
 Frozen = frozenset[tuple[int, float]]
 
 EXPONENT_BITS = 8
-MAX_PRODUCT_WORK, MAX_TERMS = (
-    20_000,
-    600,
-)  # limits: products of terms for one product, terms of one value; more is unreadable
+# Limits: products of terms for one product, terms of one value; more is unreadable.
+MAX_PRODUCT_WORK, MAX_TERMS = 20_000, 600
 ROUNDING_TOLERANCE = 1e-13  # relative size up to which a sum is rounding error, and set to zero
 OPAQUE = ("minimum", "maximum", "abs", "floor", "tanh")
 POLYNOMIAL = ("input", "add", "sub", "mul", "neg", "sin", "cos", *OPAQUE)  # division by a number is folded earlier

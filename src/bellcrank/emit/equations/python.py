@@ -34,7 +34,7 @@ NUMPY = {*re.findall(r"[a-z]\w*", " ".join(Python.calls.values())), "array", "pi
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
-    """Return the Python module of `sheet`, with so many significant `digits`."""
+    """Return the Python module of `sheet`, with `digits` significant digits."""
     spell = Python(digits)
     functions = [_function(sheet, spell, block) for block in sheet.blocks]
     used = sorted(set(re.findall(r"\b[a-z]\w*", "\n".join(functions))) & NUMPY)

@@ -118,10 +118,10 @@ def _steps_reason(graph: Graph, key: str, unknown: bool, most: int, longest: int
     part = Graph(graph.name, graph.inputs, {key: graph.outputs[key]}, graph.tape)
     other = sorted({n.op for n in part.nodes} - {*POLYNOMIAL})
     if unknown and other:
-        return f"written in steps, for it is no polynomial ({', '.join(other)})"
+        return f"written in steps, because it is not a polynomial ({', '.join(other)})"
     if unknown or most > longest:
         count = f"more than {MAX_TERMS}" if unknown else str(most)
-        return f"written in steps, for one entry alone would have {count} terms"
+        return f"written in steps, because one entry alone would have {count} terms"
     return ""
 
 

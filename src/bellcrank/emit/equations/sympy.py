@@ -41,7 +41,7 @@ class SymPy(Language):
 
 
 def source(sheet: Sheet, digits: int = 13) -> str:
-    """Return the SymPy module of `sheet`, with so many significant `digits`."""
+    """Return the SymPy module of `sheet`, with `digits` significant digits."""
     spell = SymPy(digits)
     lines = []
     for name, shape in sheet.inputs.items():

@@ -12,11 +12,8 @@ from bellcrank.model import Mechanism
 
 BUCKET_CAPACITY = 1.0  # m3, capacity of the bucket
 CARRIAGE_MASS = 7500.0  # kg: remainder of the machine's mass (zoo/data.toml)
-TRACK_HALF_LENGTH, TRACK_SIDES, TRACK_HEIGHT = (
-    2.14,
-    (0.89, 1.49),
-    0.78,
-)  # m, tracks: gauge 2.38 (cat320) and shoes of 0.6, assumed
+# m, tracks: gauge 2.38 (cat320) and shoes of 0.6, assumed.
+TRACK_HALF_LENGTH, TRACK_SIDES, TRACK_HEIGHT = 2.14, (0.89, 1.49), 0.78
 STRUCTURE_RADIUS, STRUCTURE_HEIGHT = 1.75, 3.0  # m
 
 

@@ -36,10 +36,8 @@ from bellcrank.excavators.linkage.mechanism import excavator_linkage
 from bellcrank.ground.soils import GRAVITY
 from bellcrank.model import Frame, Mechanism
 
-HYDRAULIC_FRACTION, TIPPING_FRACTION = (
-    0.87,
-    0.75,
-)  # permitted fractions of the load that is held, and of the tipping load
+# Permitted fractions of the load that is held, and of the tipping load.
+HYDRAULIC_FRACTION, TIPPING_FRACTION = 0.87, 0.75
 HANGING_BUCKET_ANGLE = math.radians(-100.0)  # rad, angle of a bucket that hangs from its pin
 RADII = (3.0, 4.5, 6.0, 7.5, 9.0)  # m
 HEIGHTS = (6.0, 4.5, 3.0, 1.5, 0.0, -1.5, -3.0)  # m

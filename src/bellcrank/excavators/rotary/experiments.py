@@ -29,10 +29,8 @@ from bellcrank.zoo import data, excavator
 
 REST_SECONDS, MOTION_SECONDS, SECONDS = 5.0, 5.0, 15.0
 HEIGHT, BUCKET, OPENING = 3.0, -pi / 2, 0.1  # m, rad, cm/V
-START_TARGET, END_TARGET = (
-    (5.0, 0.0, HEIGHT, BUCKET),
-    (6.5, radians(15.0), HEIGHT, BUCKET),
-)  # radius, swing, height, bucket
+# Radius, swing, height, bucket.
+START_TARGET, END_TARGET = (5.0, 0.0, HEIGHT, BUCKET), (6.5, radians(15.0), HEIGHT, BUCKET)
 
 
 def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryHydraulics]:

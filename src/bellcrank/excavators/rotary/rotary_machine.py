@@ -32,23 +32,16 @@ from bellcrank.zoo import data, excavator
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes
 WIDTH, CAPACITY = 1.0, 0.7  # m and m3, bucket
 GROUND = -1.0  # m, below the cab's bearing
-FOOTING_DIMENSIONS = (
-    1.94,
-    (0.84, 1.4),
-    0.78,
-    2.0,
-    3.0,
-    7500.0,
-)  # arguments of Footing: tracks, upper structure and mass of the carriage
+# Arguments of Footing: tracks, upper structure and mass of the carriage.
+FOOTING_DIMENSIONS = (1.94, (0.84, 1.4), 0.78, 2.0, 3.0, 7500.0)
 STOPS = ((-1e6, 1e6), (-0.9, 1.15), (-2.65, -0.35), (-2.3, 0.7))  # rad; the cab turns without limit
 STOP_STIFFNESS = 2e6  # N m/rad, mechanical stops, 0.1 rad beyond those of the desired angles
 FULL_STICK_RATES = (0.24, 0.17, 0.32, 0.32)  # rad/s of a full stick, JOINT
 FULL_STICK_SPEEDS = (0.6, 1.0, 0.5, 0.32)  # m/s, m/s, m/s, rad/s, RESOLVED
 LEASH = Leash(0.015, 1.2, 0.35)  # at rest within the spools' dead band; at full speed the joints lag 0.3 rad behind
 BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi; with larger values the joints yield to external forces
-LAMINAR = (
-    1.0  # psi: limits the slope of the flow at small pressure drops for implicit integrators; otherwise negligible
-)
+# psi: limits the slope of the flow at small pressure drops for implicit integrators; otherwise negligible.
+LAMINAR = 1.0
 START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
 DEG = 180.0 / math.pi
 

@@ -1,24 +1,24 @@
-// What a machine feels of the ground, as numbers that its step takes as parameters: ground/contact.py and ground/wedge.py
-// in JavaScript, line by line (a test compares them).
+// Effect of the ground on a machine, as parameters of its step: ground/contact.py and ground/wedge.py in JavaScript, line by
+// line (a test compares them).
 
-const NEAR = [0.1, 0.25, 0.4], FAR = [0.55, 0.7, 0.85]; // m ahead of the edge: where the surface is looked at
-const ASIDE = [-0.35, 0, 0.35]; // of the width
-const STEEPEST = 0.7; // rise over run of a surface, in the equation
-const RAKES = [20, 95].map((x) => (x * Math.PI) / 180); // within which a blade counts
-const FALLING = 0.7; // of the blade's own slope: a surface that falls away faster counts as that
-const SLOWEST = 0.05; // m/s: slower, the way it last went is the way ahead
-const LEAST = 0.05, STEPS = 200; // rad from the ends of where a plane of failure can be; how many are tried
+const NEAR = [0.1, 0.25, 0.4], FAR = [0.55, 0.7, 0.85]; // m ahead of the edge, where the surface is sampled
+const ASIDE = [-0.35, 0, 0.35]; // offsets to the side, as fractions of the width
+const STEEPEST = 0.7; // limit of the slope of the surface in the equation
+const RAKES = [20, 95].map((x) => (x * Math.PI) / 180); // limits of the rake in the equation
+const FALLING = 0.7; // fraction of the blade's slope: limit of a falling slope
+const SLOWEST = 0.05; // m/s; below this speed, ahead is the direction of the bucket's mouth
+const LEAST = 0.05, STEPS = 200; // rad from the ends of the range of the plane of failure; number of planes tried
 
 const bounded = (x, low, high) => Math.min(Math.max(x, low), high);
 const mean = (some) => some.reduce((a, b) => a + b, 0) / some.length;
 
-// The level direction in which the edge goes; where it hardly does, the one in which the mouth looks.
+// Horizontal direction of motion of the edge; if it hardly moves, the direction of the mouth.
 function ahead(velocity, mouth) {
   const [x, y] = Math.hypot(velocity[0], velocity[1]) < SLOWEST ? mouth : velocity, far = Math.hypot(x, y);
   return far > 1e-9 ? [x / far, y / far] : [1, 0];
 }
 
-// What the soil resists with along the plane beta, for each power of the depth: square, linear, constant.
+// Coefficients of the resistance along the plane beta, for each power of the depth: square, linear, constant.
 export function resistance(soil, width, rake, slope, beta, surcharge) {
   const { phi, delta } = soil, share = 1 / Math.sin(rake + delta + beta + phi);
   const failure = 1 / (Math.cos(beta) * (Math.tan(beta) - Math.tan(slope))), blade = 1 / (Math.sin(rake) + Math.cos(rake) * Math.tan(slope));
@@ -27,7 +27,7 @@ export function resistance(soil, width, rake, slope, beta, surcharge) {
   return [weight * lifted, width * stuck * share, surcharge * lifted];
 }
 
-// Where it takes the least force, and the soil above it is a wedge.
+// Angle of the plane of failure: the one that needs the least force.
 export function planeOfFailure(soil, width, rake, slope, depth, surcharge) {
   const low = Math.max(slope, 0) + LEAST, high = Math.min(0.5 * Math.PI, Math.PI - rake - soil.delta - soil.phi) - LEAST;
   if (high <= low) return low;
@@ -40,7 +40,7 @@ export function planeOfFailure(soil, width, rake, slope, depth, surcharge) {
   return best;
 }
 
-// g: the ground; turned: of a vector of the bucket, what it is in the world; origin: of the bucket; velocity: of the edge.
+// Parameters of the machine. g: the ground; turned: rotates a vector from the bucket to the world; origin: of the bucket; velocity: of the edge.
 export function felt(g, turned, origin, tip, velocity) {
   const { tool, level, soil, load, contact } = g, across = turned(tool.across), way = ahead(velocity, turned(tool.mouth));
   const surface = (some) => mean(some.flatMap((d) => ASIDE.map((s) => g.height(tip[0] + d * way[0] + s * tool.width * across[0], tip[1] + d * way[1] + s * tool.width * across[1]))));

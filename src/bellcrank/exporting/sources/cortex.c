@@ -1,6 +1,6 @@
-/* A machine on an emulated Cortex-M: some steps, counted, and what became of the state. Whoever runs it reads, line by
- * line: status; instructions of a step; bytes of stack of a step; then the numbers of the state as they lie in memory,
- * in hexadecimal digits. model.h, which is generated, says what there is. */
+/* Runs some steps of a machine on an emulated Cortex-M and measures them. The output has one line each, in hexadecimal
+ * digits and in the order of bytes in memory: status; instructions of a step; bytes of stack of a step; numbers of the
+ * state. The generated file model.h defines the sizes and functions of the machine. */
 #include "model.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define SYSTICK ((volatile uint32_t *)0xE000E010u) /* control, reload, current */
 #define FPU (*(volatile uint32_t *)0xE000ED88u)
 #define NANOSECONDS 40u /* of a tick of the board's 25 MHz; QEMU takes one for each instruction */
-#define PAINTED 65536u /* bytes of the stack that are looked at */
+#define PAINTED 65536u /* bytes of the stack that are examined */
 
 extern uint32_t top;
 static NUMBER s[N_S], u[N_U + 1], p[N_P + 1];
@@ -38,7 +38,7 @@ static void hex(const void *data, size_t size)
 
 static uint32_t ticks;
 
-/* Steps, and how long they took: the counter has 24 bits, and one step of a large machine may take more of them. */
+/* Takes steps and counts their ticks. The counter has 24 bits, so it is reset before each step. */
 static int __attribute__((noinline)) stepped(int count)
 {
     int status = 0;

@@ -1,5 +1,5 @@
-/* An exported machine behind the functions of FMI 2.0: Co-Simulation and Model Exchange. The interface is declared here
- * as the standard has it (fmi-standard.org), so that nothing else is needed. */
+/* An exported machine with the interface of FMI 2.0: Co-Simulation and Model Exchange. The interface is declared here
+ * as in the standard (fmi-standard.org), so that no other file is needed. */
 #include "instance.h"
 
 typedef void *Component;
@@ -81,7 +81,7 @@ SHARED Status fmi2SetupExperiment(Component c, Boolean has_tolerance, double tol
     if (!at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance)) {
         return failed(c, "the tolerance is negative or not a number");
     }
-    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start is not a time");
+    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start time is not finite");
 }
 
 SHARED Status fmi2EnterInitializationMode(Component c) { (void)c; return OK; }
@@ -108,10 +108,10 @@ SHARED Status fmi2GetReal(Component c, const Reference which[], size_t count, do
 
 SHARED Status fmi2SetReal(Component c, const Reference which[], size_t count, const double values[])
 {
-    return set_numbers(&((Instance *)c)->now, which, count, values) ? OK : failed(c, "no variable that can be set");
+    return set_numbers(&((Instance *)c)->now, which, count, values) ? OK : failed(c, "a variable does not exist or cannot be set");
 }
 
-/* There are no others than real numbers. */
+/* All variables are real numbers. */
 #define NOTHING(kind, type) \
     SHARED Status fmi2Get##kind(Component c, const Reference which[], size_t count, type values[]) \
     { \
@@ -130,7 +130,7 @@ NOTHING(String, Text)
 SHARED Status fmi2GetFMUstate(Component c, void **state)
 {
     if (state == NULL) {
-        return failed(c, "there is no place for the state");
+        return failed(c, "the pointer to the state is NULL");
     }
     return kept(state, &((Instance *)c)->now) ? OK : failed(c, "no memory for a copy of the state");
 }
@@ -138,7 +138,7 @@ SHARED Status fmi2GetFMUstate(Component c, void **state)
 SHARED Status fmi2SetFMUstate(Component c, void *state)
 {
     if (state == NULL) {
-        return failed(c, "there is no state to go back to");
+        return failed(c, "the state is NULL");
     }
     memcpy(&((Instance *)c)->now, state, sizeof(Numbers));
     return OK;
@@ -164,7 +164,7 @@ SHARED Status fmi2SerializedFMUstateSize(Component c, void *state, size_t *size)
 SHARED Status fmi2SerializeFMUstate(Component c, void *state, char bytes[], size_t size)
 {
     if (state == NULL || bytes == NULL || size < BYTES) {
-        return failed(c, "no state, or too few bytes for it");
+        return failed(c, "the state is NULL, or the buffer is too small");
     }
     write_bytes(state, bytes);
     return OK;
@@ -173,7 +173,7 @@ SHARED Status fmi2SerializeFMUstate(Component c, void *state, char bytes[], size
 SHARED Status fmi2DeSerializeFMUstate(Component c, const char bytes[], size_t size, void **state)
 {
     if (state == NULL || !are_mine(bytes, size)) {
-        return failed(c, "these bytes are no state of this model");
+        return failed(c, "the bytes are not a state of this model");
     }
     return kept(state, bytes + MARK) ? OK : failed(c, "no memory for a copy of the state");
 }
@@ -183,7 +183,7 @@ SHARED Status fmi2GetDirectionalDerivative(
     double results[])
 {
     const Numbers *n = &((Instance *)c)->now;
-    return directional(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "no such derivative");
+    return directional(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "a variable has no such derivative");
 }
 
 /* -- Model Exchange */
@@ -211,14 +211,14 @@ SHARED Status fmi2CompletedIntegratorStep(Component c, Boolean no_rollback, Bool
 
 SHARED Status fmi2SetTime(Component c, double t)
 {
-    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "this is not a time");
+    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "the time is not finite");
 }
 
 SHARED Status fmi2SetContinuousStates(Component c, const double x[], size_t count)
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     memcpy(n->s + 1, x, N_Y * sizeof(double));
     n->fresh = 0.0;
@@ -229,7 +229,7 @@ SHARED Status fmi2GetDerivatives(Component c, double rates[], size_t count)
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     refresh(n);
     memcpy(rates, n->rates, N_Y * sizeof(double));
@@ -240,7 +240,7 @@ SHARED Status fmi2GetEventIndicators(Component c, double indicators[], size_t co
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_E) {
-        return failed(c, "another number of event indicators");
+        return failed(c, "the size is not the number of event indicators");
     }
     refresh(n);
     memcpy(indicators, n->g, N_E * sizeof(double));
@@ -250,7 +250,7 @@ SHARED Status fmi2GetEventIndicators(Component c, double indicators[], size_t co
 SHARED Status fmi2GetContinuousStates(Component c, double x[], size_t count)
 {
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     memcpy(x, ((Instance *)c)->now.s + 1, N_Y * sizeof(double));
     return OK;
@@ -259,7 +259,7 @@ SHARED Status fmi2GetContinuousStates(Component c, double x[], size_t count)
 SHARED Status fmi2GetNominalsOfContinuousStates(Component c, double nominals[], size_t count)
 {
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     usual_sizes(nominals);
     return OK;
@@ -294,7 +294,7 @@ SHARED Status fmi2DoStep(Component c, double t, double seconds, Boolean no_rollb
     return status == 0 ? OK : status == EVENT ? DISCARD : failed(c, reason(status));
 }
 
-SHARED Status fmi2CancelStep(Component c) { return failed(c, "steps are never pending"); }
+SHARED Status fmi2CancelStep(Component c) { return failed(c, "no step is ever pending"); }
 
 #define NO_STATUS(kind, type) \
     SHARED Status fmi2Get##kind##Status(Component c, int which, type *value) \
@@ -306,7 +306,7 @@ NO_STATUS(, Status)
 NO_STATUS(Integer, int)
 NO_STATUS(String, Text)
 
-/* After a step that an event ended: how far it came, and that it is over. */
+/* Status after a step that an event ended: the time reached, and whether the run has ended. */
 SHARED Status fmi2GetRealStatus(Component c, int which, double *value)
 {
     *value = ((Instance *)c)->now.s[0] + ((Instance *)c)->now.owed;

@@ -1,5 +1,5 @@
-/* An exported machine behind the functions of FMI 3.0: Co-Simulation and Model Exchange. The interface is declared here
- * as the standard has it (fmi-standard.org), so that nothing else is needed. */
+/* An exported machine with the interface of FMI 3.0: Co-Simulation and Model Exchange. The interface is declared here
+ * as in the standard (fmi-standard.org), so that no other file is needed. */
 #include "instance.h"
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ typedef struct {
     Numbers now, before;
     void *environment;
     Log log;
-    bool early; /* whether a step may end before it should */
+    bool early; /* whether a step may return early */
 } Instance;
 
 static Status failed(void *c, Text message)
@@ -87,7 +87,7 @@ SHARED Status fmi3EnterInitializationMode(
     if (!at_tolerance(&((Instance *)c)->now, has_tolerance, tolerance)) {
         return failed(c, "the tolerance is negative or not a number");
     }
-    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start is not a time");
+    return at_time(&((Instance *)c)->now, start) ? OK : failed(c, "the start time is not finite");
 }
 
 SHARED Status fmi3ExitInitializationMode(void *c)
@@ -103,7 +103,7 @@ SHARED Status fmi3Reset(void *c)
     return OK;
 }
 
-/* What needs nothing to be done. */
+/* Functions that have nothing to do. */
 #define DONE(name) \
     SHARED Status fmi3##name(void *c) \
     { \
@@ -127,10 +127,10 @@ SHARED Status fmi3GetFloat64(void *c, const Reference which[], size_t count, dou
 SHARED Status fmi3SetFloat64(void *c, const Reference which[], size_t count, const double values[], size_t size)
 {
     const int good = size == count && set_numbers(&((Instance *)c)->now, which, count, values);
-    return good ? OK : failed(c, "no variable that can be set");
+    return good ? OK : failed(c, "a variable does not exist or cannot be set");
 }
 
-/* There are no others than these. */
+/* All variables are of type Float64. */
 #define NOTHING(kind, type) \
     SHARED Status fmi3Get##kind(void *c, const Reference which[], size_t count, type values[], size_t size) \
     { \
@@ -168,7 +168,7 @@ SHARED Status fmi3SetBinary(
     return count == 0 ? OK : failed(c, "there is no variable of this type");
 }
 
-/* And no clocks. */
+/* There are no clocks. */
 #define NO_CLOCK(name, arguments) \
     SHARED Status fmi3##name arguments \
     { \
@@ -207,20 +207,20 @@ SHARED Status fmi3ActivateModelPartition(void *c, Reference clock, double t)
 SHARED Status fmi3GetNumberOfVariableDependencies(void *c, Reference which, size_t *count)
 {
     (void)which; (void)count;
-    return failed(c, "dependencies are those of the model description");
+    return failed(c, "the model description has the dependencies; they do not change");
 }
 
 SHARED Status fmi3GetVariableDependencies(
     void *c, Reference which, size_t own[], Reference on[], size_t theirs[], int kinds[], size_t count)
 {
     (void)which; (void)own; (void)on; (void)theirs; (void)kinds; (void)count;
-    return failed(c, "dependencies are those of the model description");
+    return failed(c, "the model description has the dependencies; they do not change");
 }
 
 SHARED Status fmi3GetFMUState(void *c, void **state)
 {
     if (state == NULL) {
-        return failed(c, "there is no place for the state");
+        return failed(c, "the pointer to the state is NULL");
     }
     return kept(state, &((Instance *)c)->now) ? OK : failed(c, "no memory for a copy of the state");
 }
@@ -228,7 +228,7 @@ SHARED Status fmi3GetFMUState(void *c, void **state)
 SHARED Status fmi3SetFMUState(void *c, void *state)
 {
     if (state == NULL) {
-        return failed(c, "there is no state to go back to");
+        return failed(c, "the state is NULL");
     }
     memcpy(&((Instance *)c)->now, state, sizeof(Numbers));
     return OK;
@@ -254,7 +254,7 @@ SHARED Status fmi3SerializedFMUStateSize(void *c, void *state, size_t *size)
 SHARED Status fmi3SerializeFMUState(void *c, void *state, uint8_t bytes[], size_t size)
 {
     if (state == NULL || bytes == NULL || size < BYTES) {
-        return failed(c, "no state, or too few bytes for it");
+        return failed(c, "the state is NULL, or the buffer is too small");
     }
     write_bytes(state, bytes);
     return OK;
@@ -263,7 +263,7 @@ SHARED Status fmi3SerializeFMUState(void *c, void *state, uint8_t bytes[], size_
 SHARED Status fmi3DeserializeFMUState(void *c, const uint8_t bytes[], size_t size, void **state)
 {
     if (state == NULL || !are_mine(bytes, size)) {
-        return failed(c, "these bytes are no state of this model");
+        return failed(c, "the bytes are not a state of this model");
     }
     return kept(state, bytes + MARK) ? OK : failed(c, "no memory for a copy of the state");
 }
@@ -274,7 +274,7 @@ SHARED Status fmi3GetDirectionalDerivative(
 {
     const Numbers *n = &((Instance *)c)->now;
     const int fits = seeded == moving && size == count;
-    return fits && directional(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "no such derivative");
+    return fits && directional(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "a variable has no such derivative");
 }
 
 SHARED Status fmi3GetAdjointDerivative(
@@ -283,7 +283,7 @@ SHARED Status fmi3GetAdjointDerivative(
 {
     const Numbers *n = &((Instance *)c)->now;
     const int fits = seeded == count && size == moving;
-    return fits && adjoint(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "no such derivative");
+    return fits && adjoint(n, unknowns, count, knowns, moving, seeds, results) ? OK : failed(c, "a variable has no such derivative");
 }
 
 /* -- Model Exchange */
@@ -312,14 +312,14 @@ SHARED Status fmi3CompletedIntegratorStep(void *c, bool no_rollback, bool *enter
 
 SHARED Status fmi3SetTime(void *c, double t)
 {
-    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "this is not a time");
+    return at_time(&((Instance *)c)->now, t) ? OK : failed(c, "the time is not finite");
 }
 
 SHARED Status fmi3SetContinuousStates(void *c, const double x[], size_t count)
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     memcpy(n->s + 1, x, N_Y * sizeof(double));
     n->fresh = 0.0;
@@ -330,7 +330,7 @@ SHARED Status fmi3GetContinuousStateDerivatives(void *c, double rates[], size_t 
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     refresh(n);
     memcpy(rates, n->rates, N_Y * sizeof(double));
@@ -341,7 +341,7 @@ SHARED Status fmi3GetEventIndicators(void *c, double indicators[], size_t count)
 {
     Numbers *n = &((Instance *)c)->now;
     if (count != N_E) {
-        return failed(c, "another number of event indicators");
+        return failed(c, "the size is not the number of event indicators");
     }
     refresh(n);
     memcpy(indicators, n->g, N_E * sizeof(double));
@@ -351,7 +351,7 @@ SHARED Status fmi3GetEventIndicators(void *c, double indicators[], size_t count)
 SHARED Status fmi3GetContinuousStates(void *c, double x[], size_t count)
 {
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     memcpy(x, ((Instance *)c)->now.s + 1, N_Y * sizeof(double));
     return OK;
@@ -360,7 +360,7 @@ SHARED Status fmi3GetContinuousStates(void *c, double x[], size_t count)
 SHARED Status fmi3GetNominalsOfContinuousStates(void *c, double nominals[], size_t count)
 {
     if (count != N_Y) {
-        return failed(c, "another number of states");
+        return failed(c, "the size is not the number of states");
     }
     usual_sizes(nominals);
     return OK;

@@ -1,32 +1,32 @@
-// The ground of a page without a server: ground/field.py and ground/digger.py in JavaScript, line by line, so that the
-// hole is the one that the cockpit digs (a test compares them). Heights on a grid, which the edge of a bucket cuts, and
-// which a bucket carries, pushes ahead and pours out again. Nothing is lost: what the heights lack is in the bucket.
+// Ground of a page without a server: ground/field.py and ground/digger.py in JavaScript, line by line, so that the hole is
+// the same as in the cockpit (a test compares them). Heights on a grid, which the edge of a bucket cuts. The bucket
+// carries soil, pushes it ahead and pours it out. Volume is conserved: soil missing from the heights is in the bucket.
 
 import { felt } from "./contact.js";
 
 export const CELL = 0.2, CELLS = 104, ROW = CELLS + 1, HALF = (CELL * CELLS) / 2; // m
-const STILL = 2e-3, JUMP = 1.5; // m between two looks: less is no motion, more is no way that was gone
-const HEAP = 0.02; // m above the level: poured
-const SWEEPS = 6, RESTED = 1e-3; // of what runs down in one look; m too high from neighbour to neighbour, at which it rests
-const AHEAD = 0.4; // m: how far in front of the edge what finds no room is heaped up
-const OVER = 0.12, SPREAD = 0.42; // m above the ground, within which a bucket loses nothing; m, how wide a load falls
-const POURS = 1.3; // of the capacity, a second
-const LEAST_CHANGE = 1e-4; // m: smaller changes are not told
-const SOON = 0.2; // s: of two looks that are further apart nobody knows how fast the edge was
-const MEMORY = 40000; // changes that are remembered
+const STILL = 2e-3, JUMP = 1.5; // m between two updates: less counts as no motion, more as a jump
+const HEAP = 0.02; // m above the level, from which soil counts as poured
+const SWEEPS = 6, RESTED = 1e-3; // slump rounds per update; m of excess step at which soil rests
+const AHEAD = 0.4; // m in front of the edge, where excess soil is heaped up
+const OVER = 0.12, SPREAD = 0.42; // m above the ground, within which a bucket keeps its load; m, width of the heap of a poured load
+const POURS = 1.3; // fraction of the capacity per second
+const LEAST_CHANGE = 1e-4; // m; smaller changes are not sent
+const SOON = 0.2; // s; from updates that are further apart, no velocity of the edge is computed
+const MEMORY = 40000; // changes that are stored
 const HEADER = 24, NO_CELL = 2 ** 32 - 1;
 
 const bounded = (x, low, high) => Math.min(Math.max(x, low), high);
-// To the nearest whole number, of two that are as near the even one.
+// Round to the nearest integer, halves to the even one.
 const whole = (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; };
 const cell = (x) => bounded(whole((x + HALF) / CELL), 0, CELLS);
 const between = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 
 export class Ground {
-  // contact: what the page was told of the bucket; soil: one of the named ones.
+  // contact: description of the bucket from welcome.json; soil: one of the named soils.
   constructor(contact, soil) { Object.assign(this, { contact, tool: contact.tool, level: contact.level, soil }); this.heal(); }
 
-  // Back at the start: nothing has been dug.
+  // Restore the initial ground.
   heal() {
     this.heights = new Float64Array(ROW * ROW); this.told = new Float64Array(ROW * ROW); this.base = new Float64Array(ROW * ROW);
     this.load = this.dug = this.t = 0;
@@ -36,10 +36,10 @@ export class Ground {
 
   become(soil) { this.soil = soil; this.loose = [0, ROW, 0, ROW]; }
 
-  // m3 of earth, as far as it differs from what was there: zero, but for rounding.
+  // m3, change of the total volume of soil: zero except for rounding.
   get balance() { return this.heights.reduce((a, b) => a + b, 0) * CELL * CELL + this.load; }
 
-  // One look. X: the rows of the 3x4 matrix of the bucket's body. What the machine feels from now on, by name.
+  // Update the ground and return the parameters of the machine by name. X: 3x4 pose matrix of the bucket's body, by rows.
   look(t, X) {
     const turned = (v) => [0, 4, 8].map((k) => X[k] * v[0] + X[k + 1] * v[1] + X[k + 2] * v[2]), at = [X[3], X[7], X[11]];
     const tip = turned(this.contact.tip).map((x, k) => x + at[k]), dt = this.seen ? t - this.seen.t : 0;
@@ -49,7 +49,7 @@ export class Ground {
     return felt(this, turned, at, tip, velocity);
   }
 
-  // The middle of the edge is at `tip` now; mouth: how far the bucket looks up, -1 to 1; at: where a load falls.
+  // Dig with the middle of the edge at `tip`; mouth: how far the bucket faces upwards, -1 to 1; at: place where a load falls.
   work(t, tip, across, mouth, at) {
     const now = [tip[0], tip[1], tip[2] - this.level], dt = bounded(t - this.t, 0, 0.1), last = this.last;
     this.t = t;
@@ -66,7 +66,7 @@ export class Ground {
     this.slump();
   }
 
-  // Whether it found any earth. What the bucket has no room for is heaped up ahead.
+  // Cut at `p` and return whether there was any soil. Soil that does not fit into the bucket is heaped up ahead.
   cut(p, across, way) {
     const n = 2 * Math.ceil(this.tool.width / CELL), cells = new Set(), h = this.heights;
     for (let k = 0; k <= n; k++) {
@@ -84,7 +84,7 @@ export class Ground {
     return true;
   }
 
-  // Lays earth around a place.
+  // Add a heap of soil around a place.
   heap(at, wide, volume) {
     const [j0, j1, i0, i1] = window(at, 2.5 * wide), shares = [];
     let all = 0;
@@ -107,13 +107,13 @@ export class Ground {
     this.heap(at, SPREAD, lost);
   }
 
-  // Around this place soil may run down from now on.
+  // Mark the surroundings of a place as loose: soil may slump there.
   disturbed(at, r) {
     const b = window(at, r), a = this.loose ?? b;
     this.loose = [Math.min(a[0], b[0]), Math.max(a[1], b[1]), Math.min(a[2], b[2]), Math.max(a[3], b[3])];
   }
 
-  // What is too steep runs down, from neighbour to neighbour.
+  // Let soil that is too steep slump from cell to cell.
   slump() {
     if (!this.loose) return;
     const [a, b, c, d] = this.loose;
@@ -124,11 +124,11 @@ export class Ground {
       this.flow(a, b, c, d - 1, 1, ran);
       if (ran[1] < 0) { this.loose = null; return; }
     }
-    // From here on only around what still runs.
+    // Continue only around the soil that still moves.
     this.loose = [Math.max(ran[0] - 3, 0), Math.min(ran[1] + 3, ROW), Math.max(ran[2] - 3, 0), Math.min(ran[3] + 3, ROW)];
   }
 
-  // All flows over edges of one direction are those of the heights before: of each pair the further one is kept for the next.
+  // All flows in one direction follow from the heights before; so the old height of the second cell is kept for the next pair.
   flow(a, b, c, d, next, ran) {
     const h = this.heights, [repose, wall] = this.soil.slopes, along = next === 1;
     for (let p = along ? a : c; p < (along ? b : d); p++) {
@@ -146,14 +146,14 @@ export class Ground {
     }
   }
 
-  // Against its level; between four places of the grid it is a smooth sheet.
+  // Height relative to the level, interpolated bilinearly on the grid.
   height(x, y) {
     const [u, v] = [x, y].map((c) => bounded((c + HALF) / CELL, 0, CELLS - 1e-9)), i = Math.floor(u), j = Math.floor(v), a = u - i, b = v - j;
     const h = this.heights, k = j * ROW + i;
     return (1 - b) * ((1 - a) * h[k] + a * h[k + 1]) + b * ((1 - a) * h[k + ROW] + a * h[k + ROW + 1]);
   }
 
-  // What has changed since it was last asked, as a message (messages.py); null: nothing.
+  // Changes since the last call, as a message (messages.py); null if there are none.
   news() {
     const cells = [], said = `${this.load} ${this.dug}`;
     for (let k = 0; k < this.heights.length; k++) if (Math.abs(this.heights[k] - this.told[k]) > LEAST_CHANGE) cells.push(k);
@@ -170,7 +170,7 @@ export class Ground {
     return data;
   }
 
-  // The heights at one time, and what changed up to another: times, heights, load, dug and cells, as replay.py packs them.
+  // Heights at `begin`, and the changes up to `end`: time, height, load, dug and cell, as replay.py packs them.
   between(begin, end) {
     const base = this.base.slice();
     let first = null;
@@ -182,7 +182,7 @@ export class Ground {
     return { base, changes };
   }
 
-  // How much of a job is done, 0 to 100: less half of what was done beside it or beyond (ground/tasks.py).
+  // Score of a job, 0 to 100; half of the volume moved outside it or beyond is subtracted (ground/tasks.py).
   score({ low, high, depth, fill }) {
     const area = CELL * CELL, inside = (more, x, y) => x >= low[0] - more - 1e-9 && x <= high[0] + more + 1e-9 && y >= low[1] - more - 1e-9 && y <= high[1] + more + 1e-9;
     let wanted = fill, done = 0, wrong = 0;
@@ -197,13 +197,13 @@ export class Ground {
   }
 }
 
-// Where soil is pushed to; null: nowhere, for it goes straight up or down.
+// Place that soil is pushed to; null if the edge moves straight up or down.
 function pushed(p, way) {
   const far = Math.hypot(way[0], way[1]);
   return far < 0.3 * Math.hypot(...way) ? null : p.map((x, k) => x + way[k] * ((1.5 * AHEAD) / far));
 }
 
-// Rows and columns around a place, never none; the second of each is not among them.
+// First and last row and column around a place, at least one; the last ones are exclusive.
 function window(at, r) { return [cell(at[1] - r), cell(at[1] + r) + 1, cell(at[0] - r), cell(at[0] + r) + 1]; }
 
 function laid(heights, { cells, heights: values }) { cells.forEach((k, n) => { heights[k] = values[n]; }); }

@@ -1,6 +1,6 @@
-// The machine itself, where the page without a server has it: in this thread, instead of a line to a server. It says
-// and hears what src/bellcrank/cockpit/messages.py has. Time passes in whole steps, as many as are due whenever this
-// thread wakes up; where a computer is too slow or was asleep, they are skipped, and the report says how many.
+// The machine of a page without a server: it runs in this worker, which replaces the connection to a server. It sends and
+// receives the messages of src/bellcrank/cockpit/messages.py. Whenever the worker wakes up, it takes all steps that are
+// due. If the computer is too slow or was asleep, steps are skipped; the report has their number.
 
 import { Ground } from "./ground.js";
 import { load } from "./MACHINE.js";
@@ -8,15 +8,15 @@ import { pilot } from "./pilots.js";
 import { Memory } from "./record.js";
 
 const WAKE = 4, PICTURE = 16, REPORT = 500; // ms
-const STALL = 600; // ms without a word from the page, after which its hands are no more
-const MOST = 100; // steps in one go; what is late beyond that is skipped
+const STALL = 600; // ms without a message from the page, after which the levers are released
+const MOST = 100; // steps at a time; further late steps are skipped
 const RUNNING = 1, NEUTRAL = 2, DRIVEN = 4, HEADER = 32;
 const STATUS = { 2: "a number is not finite", 6: "the loops cannot be closed", 4: "an event stopped it" };
-const HAND = 0.02; // s, of one step by hand
+const HAND = 0.02; // s, length of one manual step
 const WARM = 600; // ms
-const KEPT = 512; // costs of steps for the report
+const KEPT = 512; // number of step times kept for the report
 
-const early = []; // what the page says before there is a machine
+const early = []; // messages that arrive before the machine is loaded
 onmessage = (event) => early.push(event);
 const found = await fetch(new URL("welcome.json", import.meta.url));
 const { welcome, settings, start, outputs, nq, lengths, pilots, site } = await found.json();
@@ -27,7 +27,7 @@ const ground = site ? new Ground(site.contact, site.soils[settings.soil]) : null
 const digs = ground && welcome.scene.bodies.indexOf(welcome.trace[0]);
 let levers = [...welcome.first], hand = null, told = -1e9, driver = 1;
 let origin = performance.now(), done = 0, steps = 0, skipped = 0, overruns = 0, serial = 0, number = 0, epoch = 0, shown = 0, reported = 0;
-let flies = null; // the program at the levers
+let flies = null; // the pilot that moves the levers
 let costs = [], lates = [], status = 0, meter = { at: origin, steps: 0 };
 
 const say = (message) => postMessage(JSON.stringify(message));
@@ -47,7 +47,7 @@ function placed() {
   aligned();
 }
 
-// From here on, time is counted anew.
+// Restart the clock.
 function aligned() { origin = performance.now(); done = 0; meter = { at: origin, steps: 0 }; }
 
 function moved(values) { levers = clipped(values); machine.u.set(levers); machine.stale = true; }
@@ -91,7 +91,7 @@ function picture(holds) {
   postMessage(data, [data]);
 }
 
-// Lets the teeth work on the ground, and the machine feel it; gives the poses of all bodies.
+// Update the ground and the forces on the machine; return the poses of all bodies.
 function look() {
   const q = machine.now.subarray(1, 1 + nq), p = lengths.map((k) => machine.p[k]), { poses } = machine.call("poses", ...(p.length ? [q, p] : [q]));
   if (!ground) return poses;
@@ -108,7 +108,7 @@ function fly(name) {
   told_settings();
 }
 
-// A job's score is whole, and told when it has changed.
+// Send the score of a job, an integer, when it has changed.
 function scored() {
   const score = now.task.name ? Math.floor(ground.score(site.tasks[now.task.name])) : 0;
   if (score === now.task.score) return;
@@ -131,7 +131,7 @@ function report(t) {
   const seconds = (t - meter.at) * 1e-3, factor = seconds > 1 && now.running ? meter.steps / (now.rate * now.slow * seconds) : undefined;
   say({
     type: "report", status: status ? STATUS[status] ?? `status ${status}` : now.running ? "running" : "paused", measured: times(costs), jitter: times(lates),
-    overruns, skipped, real_time_factor: factor, log: [], notes: ["The physics runs in this page, compiled to WebAssembly; no server takes part."],
+    overruns, skipped, real_time_factor: factor, log: [], notes: ["The physics runs in this page, compiled to WebAssembly; no server computes anything."],
   });
 }
 
@@ -178,7 +178,7 @@ function heard({ data }) {
   if (data.is === "open") {
     postMessage({ is: "open" });
     say({ ...welcome, type: "welcome", you: 1 });
-    fly(new URLSearchParams(data.query).get("pilot") ?? ""); // an address that digs: ?pilot=dig
+    fly(new URLSearchParams(data.query).get("pilot") ?? ""); // ?pilot=dig in the address starts a pilot
     roles();
   } else if (data.is === "fetch") fetched(data);
   else if (data.is === "say") OBEYED[data.message.type]?.(data.message);
@@ -189,14 +189,14 @@ function heard({ data }) {
   }
 }
 
-// A hand that moves a lever takes it from a program.
+// A user who moves a lever takes over from a pilot.
 function held({ values, n }) {
   if (flies) fly("");
   hand = values; number = n;
   moved(values);
 }
 
-// A browser compiles twice, quickly and then well: the second is under way before the clock starts.
+// A browser compiles twice: quickly, then with optimisation. The warm-up starts the second before the clock starts.
 for (const t = performance.now(); performance.now() - t < WARM && !machine.step(20); );
 placed();
 onmessage = heard;

@@ -1,4 +1,4 @@
-const DONE = 0, SWAPPED = 16, FINISHED = 1, BAD_STEP = 8; // why the loop returned; why a run did
+const DONE = 0, SWAPPED = 16, FINISHED = 1, BAD_STEP = 8; // reasons why the loop returned, and status codes of a run
 const FOREVER = 1n << 40n;
 
 async function bytes(source) {
@@ -10,7 +10,7 @@ async function bytes(source) {
   return answer.arrayBuffer();
 }
 
-/** The module, from the file beside this one, or from bytes, a URL or a compiled module. Each call makes another instance. */
+/** Load the module from the file beside this one, or from bytes, a URL or a compiled module. Each call creates another instance. */
 export async function load(source) {
   const found = await bytes(source);
   const made = found instanceof WebAssembly.Module ? found : await WebAssembly.compile(found);
@@ -35,14 +35,14 @@ export class Machine {
     this.reset();
   }
 
-  /** Back to the beginning, with the usual inputs and parameters. */
+  /** Reset to the initial state, default inputs and default parameters. */
   reset() {
     const own = about.machine;
     this.now.set(own.first); this.u.set(own.usual); this.p.set(own.nominal);
     this.start();
   }
 
-  /** To be called after the state was changed by hand. */
+  /** Reset the integrator's memory; call it after you changed the state. */
   start() {
     const at = (array) => array.byteOffset;
     this.code.begin(at(this.now), at(this.spare), at(this.p), at(this.u), this.work);
@@ -59,30 +59,30 @@ export class Machine {
     return found;
   }
 
-  /** A state, an input, a parameter or an output. */
+  /** Return a state, an input, a parameter or an output. */
   get(name) {
     const [array, k] = this.place(name);
     if (array === "seen" && this.stale) this.observe();
     return this[array][k];
   }
 
-  /** A state (then call start), an input or a parameter. */
+  /** Set a state (then call start), an input or a parameter. */
   set(name, value) {
     const [array, k] = this.place(name);
-    if (array === "seen") throw new Error(`"${name}" is an output, and follows from the others`);
+    if (array === "seen") throw new Error(`"${name}" is an output and cannot be set`);
     this[array][k] = value;
-    if (array !== "now" && about.machine.fresh >= 0) this.now[about.machine.fresh] = 1; // what the integrator remembers is of old ones
+    if (array !== "now" && about.machine.fresh >= 0) this.now[about.machine.fresh] = 1; // the integrator's memory belongs to the old values
     this.stale = true;
   }
 
-  /** All outputs, in the order of their names. */
+  /** Compute all outputs, in the order of their names. */
   observe() {
     this.hand("see", this.seen);
     this.stale = false;
     return this.seen;
   }
 
-  /** How fast the states change, in their order. */
+  /** Compute the time derivatives of the states, in their order. */
   rates() {
     this.hand("slope", this.moved);
     return this.moved;
@@ -93,7 +93,7 @@ export class Machine {
     this.code[word](this.work, ...about.machine.arguments[word].map((x) => given[x]), result.byteOffset);
   }
 
-  /** Takes so many steps. 0, or why it stopped before: 2 a number is not finite, 4 an event, 6 loops cannot be closed ... */
+  /** Take `count` steps. Return 0, or a status code: 2 a number is not finite, 4 an event, 6 the loops cannot be closed ... */
   step(count = 1) {
     if (!Number.isInteger(count) || count < 0 || count > about.machine.most) throw new RangeError(`step: ${count} steps; expected a whole number from 0 to ${about.machine.most}`);
     this.stale = true;
@@ -118,11 +118,11 @@ export class Machine {
     return (why & 15) === DONE ? this.now[places.status] : 0;
   }
 
-  /** All that it remembers, and back to it, to the bit. */
+  /** Copy the complete state, inputs and parameters; restore sets them again, exactly. */
   save() { return [this.now, this.u, this.p].map((x) => x.slice()); }
   restore(saved) { [this.now, this.u, this.p].forEach((x, k) => x.set(saved[k])); this.stale = true; }
 
-  /** One of the functions: numbers and arrays in, arrays out by name, row by row; they are overwritten by the next call. */
+  /** Call a function with numbers and arrays. Return arrays by name, stored by rows; the next call overwrites them. */
   call(name, ...given) {
     const f = this.calls.find((x) => x.name === name);
     if (!f) throw new Error(`there is no function "${name}"; there are ${this.calls.map((x) => x.name).join(", ")}`);

@@ -1,12 +1,12 @@
-// Programs that drive, of what excavators/pilots.py says of them: hands on the sticks of RESOLVED mode, which go from
-// place to place ("tour") or do a paper's run again and again ("experiment"). Call one with the time and the state.
+// Automatic pilots, described by numbers from excavators/pilots.py. They move the levers of RESOLVED mode: from place to
+// place ("tour"), or along the path of a paper's experiment again and again ("experiment").
 
-const GAIN = 1.2, ARRIVED = 0.06, PATIENCE = 14; // 1/s; m and rad; s, after which what cannot be reached is passed over
+const GAIN = 1.2, ARRIVED = 0.06, PATIENCE = 14; // 1/s; m and rad; s, after which a place that is not reached is skipped
 
 class Hands {
   constructor(about) { Object.assign(this, about); }
 
-  // Where the teeth are: radius, swing, height, and the bucket's angle.
+  // Position of the teeth: radius, swing, height, and the bucket's angle.
   place(y) {
     const theta = this.joints.map((k, i) => y[k] + this.start[i]), { a, c, l1, l2, tip } = this.arm;
     const phi1 = theta[1], phi2 = theta[1] + theta[2], bucket = phi2 + theta[3], cos = Math.cos(bucket), sin = Math.sin(bucket);
@@ -16,7 +16,7 @@ class Hands {
     ];
   }
 
-  // Levers for rates of the four; all slow down together, so that the way is straight.
+  // Lever positions for the rates of the four; all are reduced by the same factor, so that the path is straight.
   moved(at, rates) {
     const wanted = [...rates];
     wanted[1] = Math.min(Math.max(rates[1], -this.turn), this.turn) * Math.max(at[0], 1);
@@ -27,7 +27,7 @@ class Hands {
 
 const arrived = (error) => Math.max(...error.map(Math.abs)) < ARRIVED;
 
-// Round its places for ever, each time a little further round, where the ground is still whole.
+// Visit the places repeatedly; each round is turned a little further, to undisturbed ground.
 class Tour {
   constructor(about) { Object.assign(this, about, { hands: new Hands(about.hands), at: 0, turned: null, since: -Infinity }); }
 
@@ -41,13 +41,13 @@ class Tour {
     if (arrived(error) || t - this.since > PATIENCE) {
       this.at = (this.at + 1) % this.places.length;
       this.since = t;
-      if (this.at === this.places.length - 1) this.turned += this.further; // the way back leads there
+      if (this.at === this.places.length - 1) this.turned += this.further; // the return path leads there
     }
     return [...this.hands.moved(now, error.map((e) => GAIN * e)), ...this.rest];
   }
 }
 
-// To the beginning of a run, still, along it at constant rates, still.
+// Go to the start of the path, rest, follow it at constant rates, rest.
 class Experiment {
   constructor(about) { Object.assign(this, about, { hands: new Hands(about.hands), there: null }); }
 

@@ -1,7 +1,7 @@
-// What a page without a server remembers of its run: a row for every picture, for replays and for a file.
+// Recording of a page without a server: a row for every picture, for replays and for a file.
 
 const MOST = 36000; // rows: ten minutes of sixty pictures a second
-const ROWS = 3600; // that a replay has: a minute at the rate of a screen
+const ROWS = 3600; // of a replay: one minute at 60 rows a second
 
 export class Memory {
   constructor() { this.clear(); }
@@ -14,13 +14,13 @@ export class Memory {
     if (this.rows.length > MOST + ROWS) this.rows.splice(0, ROWS);
   }
 
-  // query: the part of an address behind the question mark.
+  // Rows of a part of the run; query: the part of an address after the question mark.
   part(query) {
     const given = new URLSearchParams(query), [from, to] = [["from", -Infinity], ["to", Infinity]].map(([key, otherwise]) => (given.has(key) ? Number(given.get(key)) : otherwise));
     return this.rows.filter(({ t }) => t >= from && t <= to);
   }
 
-  // As cockpit/replay.py packs it.
+  // Replay data in the format of cockpit/replay.py.
   replay(query, ground) {
     const all = this.part(query), every = Math.max(1, Math.ceil(all.length / ROWS)), rows = all.filter((_, k) => k % every === 0);
     const n = rows.length, width = n ? rows[0].values.length : 0;
@@ -39,9 +39,9 @@ export class Memory {
     return data;
   }
 
-  // A table of the columns by name; poses: so many numbers of a row come before them.
+  // CSV table with the column names `names`; the first `poses` numbers of a row are poses and are left out.
   csv(query, names, poses) {
-    // A spreadsheet runs what begins as a formula.
+    // A quote prevents a spreadsheet from evaluating a name as a formula.
     const plain = (name) => (/^[=+\-@\t\r]/.test(name) ? `'${name}` : name), quoted = (name) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
     const lines = [["t", ...names].map(plain).map(quoted).join(","), ...this.part(query).map(({ t, values }) => [t, ...values.subarray(poses)].join(","))];
     return new TextEncoder().encode(`${lines.join("\n")}\n`).buffer;

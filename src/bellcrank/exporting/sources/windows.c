@@ -1,5 +1,5 @@
-/* What a DLL for 64-bit Windows needs beside its functions, so that no library of the compiler's has to be built for it:
- * a place to begin, where nothing is to be done, and what large frames of the stack call before they are used. */
+/* Functions that a DLL for 64-bit Windows needs besides its own, so that no library of the compiler has to be built: an
+ * entry point, which has nothing to do, and the stack probe that functions with large stack frames call. */
 int DllMainCRTStartup(void *module, unsigned int reason, void *more);
 
 int DllMainCRTStartup(void *module, unsigned int reason, void *more)
@@ -8,8 +8,8 @@ int DllMainCRTStartup(void *module, unsigned int reason, void *more)
     return 1;
 }
 
-/* Windows adds pages to a stack only where the next one is touched, so a frame of rax bytes touches each on its way down.
- * All registers stay as they were. */
+/* Stack probe: Windows extends a stack by one page when the next page is accessed, so all pages of a frame of rax bytes
+ * are accessed in sequence. All registers are preserved. */
 __asm__(
     ".globl ___chkstk_ms\n"
     "___chkstk_ms:\n"

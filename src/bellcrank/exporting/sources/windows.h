@@ -1,5 +1,5 @@
-/* Read before each source that is compiled for Windows: there these two are calls into a library of the compiler's, which
- * would have to be built first. */
+/* Included before each source that is compiled for Windows. There isnan and isfinite call a library of the compiler,
+ * which would have to be built first. */
 #include <math.h>
 
 #undef isnan

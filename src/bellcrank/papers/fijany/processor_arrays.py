@@ -191,7 +191,7 @@ def _comparison_table(n: int) -> Table:
     caption = (
         "SP: speed-up against the serial VCRB. counted: equation by equation, all wait for the busiest processor.\n"
     )
-    caption += "on array: waits for values only. freely: single operations where the scheduler likes them."
+    caption += "on array: waits for values only. freely: single operations, placed by the scheduler."
     return Table("The last slide: the mass matrix on arrays, steps of one operation", head, rows, range(1, 10), caption)
 
 

@@ -98,5 +98,5 @@ def _growth_panels(arm: ArmExperiment) -> list[Panel]:
     grown = Line("growth |Phi|", t, np.log10(sizes))
     return [
         Panel("log10 of the largest error [rad or m]", errors),
-        Panel("log10 of what a small error has grown by", [grown]),
+        Panel("log10 of the growth factor of a small error", [grown]),
     ]

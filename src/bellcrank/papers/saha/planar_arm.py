@@ -74,8 +74,8 @@ def run() -> Result:
             "",
             agreement_time > 7.0,
         ),
-        Row("what a small error grows by in the forced run", "", float(sizes.max())),
-        Row("free fall: energy lost or won, of the largest kinetic", "", float(free.residuals()["energy"])),
+        Row("growth factor of a small error in the forced run", "", float(sizes.max())),
+        Row("free fall: energy error, relative to the largest kinetic energy", "", float(free.residuals()["energy"])),
     )
     panels = []
     for name, r in (("free", free), ("forced", forced)):

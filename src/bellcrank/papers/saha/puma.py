@@ -26,9 +26,9 @@ def run() -> Result:
     t, sizes = arm.growth
     rows = (
         Row("free fall: theta_2 at 0.5 s", "positive", float(theta_2[50]), "rad", bool((theta_2[1:51] > 0.0).all())),
-        Row("free fall: energy lost or won, of the largest kinetic", "", float(free.residuals()["energy"])),
+        Row("free fall: energy error, relative to the largest kinetic energy", "", float(free.residuals()["energy"])),
         *arm.departure_rows(6.0, 0.5),
-        *(Row(f"what a small error grows by in {s} s", "", float(np.interp(s, t, sizes))) for s in (3, 6, 10)),
+        *(Row(f"growth factor of a small error in {s} s", "", float(np.interp(s, t, sizes))) for s in (3, 6, 10)),
     )
     records = {"free-fall": free, "rkf45": arm.forced("rkf45"), "abm4": arm.forced("abm4")}
     return Result(rows, records, figures(arm, free))

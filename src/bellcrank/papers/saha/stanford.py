@@ -45,12 +45,12 @@ def run() -> Result:
         Row("free fall: b_3 at 0.5 s", "starts picking up", float(b_3[sample_index[0.5]]), "m", None),
         Row("free fall: b_3 at 10 s", "", float(b_3[sample_index[10.0]]), "m"),
         Row(
-            "free fall: energy lost or won, of the largest kinetic",
+            "free fall: energy error, relative to the largest kinetic energy",
             "",
             below_bound(float(free.residuals()["energy"]), 1e-10),
         ),
         *arm.departure_rows(2.5, 0.5),
-        Row("what a small error grows by in 2.5 s", "", float(arm.growth[1][250])),
+        Row("growth factor of a small error in 2.5 s", "", float(arm.growth[1][250])),
         Row("rate of its growth at the start", "", float(np.log(arm.growth[1][200] / arm.growth[1][100])), "1/s"),
     )
     records = {"free-fall": free, "slide-held": held, "rkf45": arm.forced("rkf45"), "abm4": arm.forced("abm4")}

@@ -25,9 +25,8 @@ from bellcrank.zoo import excavator
 
 STEP = 0.01
 RESOLVED_STEP = 0.002  # s; halving it changes the result by less than 1 % of the travel
-RESOLVE_TOLERANCE = (
-    0.05  # fraction of the travel, when the paper's step is halved; worst at the end of the motion, 10 s
-)
+# Fraction of the travel, when the paper's step is halved; worst at the end of the motion, 10 s.
+RESOLVE_TOLERANCE = 0.05
 TIP = ("radius", "swing", "height", "bucket angle")  # coordinates of the tip in RESOLVED mode
 UNITS = ("m", "deg", "m", "deg")
 

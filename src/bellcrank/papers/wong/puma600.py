@@ -50,7 +50,7 @@ def run() -> Result:
         ),
         Row("joint 6, largest error of theta, h = 0.001 s", "", largest_magnitude(fine[0][:, 5]), "deg"),
         Row("order of the error", "fourth-order", f"{order:.1f}", "", abs(order - 4.0) < 0.2),
-        Row("what a small error grows by in 10 s", "", float(error_growth(arm_simulator, path, SECONDS)[1][-1])),
+        Row("growth factor of a small error in 10 s", "", float(error_growth(arm_simulator, path, SECONDS)[1][-1])),
     ]
     return Result(tuple(rows), {"run": at_h}, _figures(at_h, coarse))
 

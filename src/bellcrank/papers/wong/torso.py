@@ -68,7 +68,7 @@ def run() -> Result:
             "",
             fastest_rate > RK4_LIMIT,
         ),
-        Row("what a small error grows by in 5 s", "", float(growth_curve[1][-1])),
+        Row("growth factor of a small error in 5 s", "", float(growth_curve[1][-1])),
         Row(
             "joint 6, largest error of theta, h = 0.01 s, with feedback",
             "",
@@ -100,7 +100,7 @@ def _figures(small: Record, large: Record, errors_deg: Any, growth_curve: Any) -
     growth_panels = [Panel("log10 of the largest error [rad]", error_lines)]
     growth_panels.append(
         Panel(
-            "log10 of what a small error has grown by",
+            "log10 of the growth factor of a small error",
             [Line("growth |Phi|", growth_curve[0], np.log10(growth_curve[1]))],
         )
     )
