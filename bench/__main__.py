@@ -1,14 +1,14 @@
-"""`python -m bench`: the speed we promise, measured against its peers in the same run on the same pinned core.
+"""`python -m bench`: the promised speed, measured against peers in the same run on the same pinned core.
 
     python -m bench             everything (some minutes: the first run compiles Pinocchio's loop)
     python -m bench batch one   only some groups: batch, one, python, compile, operations, derivatives,
                                 large, simulation, loops, stepping, legs, flexible, size
     python -m bench --json F    also writes the figures to F
 
-Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds we
-tried; the promise is against the first, and the second is printed beside it. Its chains and trees have other numbers
-than ours in the zoo, but as many joints; its time does not depend on the numbers.
-In `simulation`, `loops`, `stepping` and `legs` they have the same numbers: see the files of these names.
+Pinocchio is timed in the build that most people have (-O3 -march=native) and in the fastest of several builds. The
+promise is against the first, and the second is printed beside it. Its chains and trees have other numbers than ours in
+the zoo, but as many joints; its time does not depend on the numbers. In `simulation`, `loops`, `stepping` and `legs`
+they have the same numbers: see the files of these names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench.row import CORE, Row, robot
 
 
 def theirs(name: str, algorithm: str, floating: bool = False) -> tuple[float, float | None]:
-    """(usual build, fastest build), ns; without a C++ compiler, (called from Python, nothing)."""
+    """Return (usual build, fastest build) in ns; without a C++ compiler, (called from Python, nothing)."""
     if not baseline.available():
         return baseline.pinocchio_python_ns(name, algorithm, floating, core=CORE).ns_min, None
     timings = baseline.flavours_ns(name, algorithm, floating, core=CORE)
@@ -41,7 +41,7 @@ def theirs(name: str, algorithm: str, floating: bool = False) -> tuple[float, fl
 def side_by_side(
     work: str, measure: Callable[[], float], peer: tuple[str, str, bool], must: float | None, aim: float | None = None
 ) -> Row:
-    """Ours, theirs, ours again: the better of ours, so that a burst of other load between hurts neither alone."""
+    """Time ours, theirs, ours again; the better of ours counts, so that other load does not affect one side alone."""
     first = measure()
     usual, fastest = theirs(*peer)
     return Row(work, min(first, measure()), usual, "ns", must, aim, fastest)
@@ -75,12 +75,13 @@ def one() -> Iterator[Row]:
 
 
 def derivatives() -> Iterator[Row]:
-    """dq, dv and dtau, all three."""
+    """Time dq, dv and dtau together."""
     for name, floating, many, single in (
         ("ur5", False, (50, 80), (8, 12)),
         ("panda", False, (25, 45), (5, 8)),
         ("talos", True, (12, 25), (4, 6)),
-        ("hyq", True, (None, None), (None, None)),  # of the trio that this literature measures, the one at hand
+        # the only available one of the three robots that the literature measures
+        ("hyq", True, (None, None), (None, None)),
     ):
         m = robot(name, floating)
         k = bc.kernel(m, "forward_dynamics_derivatives")
@@ -153,7 +154,7 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], help="default: all")
     parser.add_argument("--json", metavar="FILE", help="write the figures there")
     args = parser.parse_args()
-    wide = None if sys.stdout.isatty() else 130  # a file need not be as narrow as no terminal at all
+    wide = None if sys.stdout.isatty() else 130  # a file may be wider than the default width without a terminal
     console, log = Console(width=wide), Console(stderr=True)
     if baseline.missing() == "pin":
         log.print("Pinocchio is not installed; `make bench` sets up what is needed.", style="yellow")

@@ -1,9 +1,9 @@
-"""What we are measured against: Pinocchio, as the PyPI package `pin` ships it.
+"""The baseline of the comparison: Pinocchio, as the PyPI package `pin` ships it.
 
     from bench.baseline import flavours_ns
     flavours_ns("talos", "aba", floating=True, core=1)   # also a path of a URDF, "chain:256", "tree:255"
 
-Pinocchio is a template library, so what it costs depends on how it is compiled. We build the same C++ loop in a few
+Pinocchio is a template library, so its speed depends on how it is compiled. The same C++ loop is built in several
 flavours, the usual one first; `python bench/baseline.py ROBOT...` prints them all.
 """
 
@@ -33,8 +33,8 @@ LOOPS = "pinocchio_loops"  # constraintDynamics in the stages of a run
 ALGORITHMS = ("aba", "computeABADerivatives", "crba", "rnea")
 LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}  # the arm alone: seven joints on both sides
 
-# All use Pinocchio's headers alone: its precompiled library is SSE2 code and was never the fastest when measured. What
-# matters more is Eigen's own vectorisation of 3- and 6-vectors: aba and rnea were a third slower with it, crba was not.
+# All use Pinocchio's headers only: its precompiled library is SSE2 code and was never the fastest when measured.
+# Eigen's own vectorisation of 3- and 6-vectors matters more: aba and rnea were a third slower with it, crba was not.
 FLAVOURS = {
     "vector": ["-O3", "-march=native", "-DNDEBUG"],
     "scalar": ["-O3", "-march=native", "-DNDEBUG", "-DEIGEN_DONT_VECTORIZE"],
@@ -59,7 +59,7 @@ class Timing:
 
 @functools.cache
 def prefix() -> Path | None:
-    """The folder with the include, lib and share of the installed `pin`."""
+    """Return the folder with the include, lib and share of the installed `pin`."""
     try:
         import pinocchio
     except ImportError:
@@ -70,7 +70,7 @@ def prefix() -> Path | None:
 
 @functools.cache
 def eigen() -> Path | None:
-    """Eigen's headers, which `pin` does not bring: the package cmeel-eigen puts them beside it."""
+    """Return the folder of Eigen's headers, which the package cmeel-eigen installs beside `pin`."""
     found = [os.environ.get("EIGEN3_INCLUDE_DIR", ""), f"{prefix()}/include/eigen3"]
     if shutil.which("pkg-config"):
         said = subprocess.run(["pkg-config", "--variable=includedir", "eigen3"], capture_output=True, text=True)
@@ -79,7 +79,7 @@ def eigen() -> Path | None:
 
 
 def missing() -> str:
-    """What the C++ loop lacks on this machine; empty when it can be built."""
+    """Return what is missing to build the C++ loop on this machine; an empty text if nothing is."""
     if prefix() is None:
         return "pin"
     if shutil.which("g++") is None:
@@ -92,7 +92,7 @@ def available() -> bool:
 
 
 def robot_path(name: str) -> Path:
-    """The URDF of a robot of example-robot-data. Talos is the one with 32 joints (no finger joints)."""
+    """Return the URDF of a robot of example-robot-data. Talos is the one with 32 joints (no finger joints)."""
     files = {
         "ur5": "ur5_robot.urdf",
         "panda": "panda.urdf",
@@ -108,11 +108,11 @@ def robot_path(name: str) -> Path:
 
 
 def build(program: str = LOOP) -> dict[str, Path]:
-    """The program in each flavour, compiled only where the source, the flags, the compiler or the CPU changed."""
+    """Return the program in each flavour, compiled only if the source, flags, compiler or CPU have changed."""
     where, source = prefix(), HERE / f"{program}.cpp"
     macros = subprocess.run(
         ["g++", "-march=native", "-dM", "-E", "-x", "c++", os.devnull], capture_output=True, check=True
-    ).stdout  # names the compiler's version and every instruction set it may use here
+    ).stdout  # prints the compiler's version and every instruction set that it may use here
     shared = ["-std=c++17", "-w", *DEFINES, "-isystem", f"{where}/include", "-isystem", str(eigen()), str(source)]
     shared += [f"-L{where}/lib", f"-Wl,-rpath,{where}/lib", "-lboost_serialization"]
     version = (Path(str(where)) / "include" / "pinocchio" / "config.hpp").read_bytes()
@@ -125,24 +125,24 @@ def build(program: str = LOOP) -> dict[str, Path]:
             target.parent.mkdir(exist_ok=True)
             begin = time.perf_counter()
             subprocess.run([*command, "-o", f"{target}.part"], check=True)
-            os.replace(f"{target}.part", target)  # so that an interrupted build leaves nothing that looks whole
+            os.replace(f"{target}.part", target)  # an interrupted build leaves no file that looks complete
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
             took = time.perf_counter() - begin
             print(f"compiled {program} ({flavour}) in {took:.0f} s, at most {peak:.1f} GiB", file=sys.stderr)
         return target
 
-    with ThreadPoolExecutor(2) as pool:  # no more at once: each compiler takes over 4 GiB
+    with ThreadPoolExecutor(2) as pool:  # no more at once, because each compiler takes over 4 GiB
         return dict(zip(FLAVOURS, pool.map(one, FLAVOURS)))
 
 
 def made(robot: Path | str) -> tuple[str, int] | None:
-    """("chain", 256) for "chain:256", ("tree", 255) for "tree:255", nothing for a URDF."""
+    """Return ("chain", 256) for "chain:256", ("tree", 255) for "tree:255", nothing for a URDF."""
     kind, _, count = str(robot).partition(":")
     return (kind, int(count)) if kind in ("chain", "tree") and count.isdigit() else None
 
 
 def model_of(robot: Path | str, floating: bool = False) -> Any:
-    """Pinocchio's model of a known robot, a URDF, or the same chains and trees that the C++ loop makes."""
+    """Return Pinocchio's model of a known robot, a URDF, or the same chains and trees as in the C++ loop."""
     import numpy as np
     import pinocchio as pin
 
@@ -158,7 +158,7 @@ def model_of(robot: Path | str, floating: bool = False) -> Any:
     kind, count = mechanism
     model = pin.Model()
     inertia = pin.Inertia(1.0, np.array([0.01, 0.02, 0.1]), np.diag([0.02, 0.02, 0.01]))
-    todo = [(0, 0)]  # a stack, for depth first: Pinocchio needs the joints of each subtree to be consecutive
+    todo = [(0, 0)]  # a stack for depth first, as Pinocchio needs the joints of each subtree to be consecutive
     while todo:
         i, parent = todo.pop()
         axis = pin.JointModelRX() if i % 2 else pin.JointModelRZ()
@@ -177,7 +177,7 @@ def flavours_ns(
     core: int | None = None,
     seconds: float = 0.2,
 ) -> list[Timing]:
-    """The C++ loop in every flavour, each in its faster convention."""
+    """Time the C++ loop in every flavour, each in its faster joint convention."""
     programs = build()
     mechanism = made(robot)
     if mechanism and floating:
@@ -208,7 +208,7 @@ def pinocchio_python_ns(
     core: int | None = None,
     seconds: float = 0.2,
 ) -> Timing:
-    """ns per call of the Python bindings, one state a call, in Pinocchio's default convention."""
+    """Return ns per call of the Python bindings, one state per call, in Pinocchio's default convention."""
     import numpy as np
     import pinocchio as pin
 
@@ -242,7 +242,10 @@ def pinocchio_python_ns(
 
 
 def main(robots: list[str]) -> None:
-    """A table of every flavour; a robot is ur5, panda, talos, a URDF, chain:N or tree:N, with + before it to float."""
+    """Print a table of every flavour.
+
+    A robot is ur5, panda, talos, a URDF, chain:N or tree:N; a + before it adds a floating base.
+    """
     core = max(os.sched_getaffinity(0))
     for robot in robots or ["ur5", "panda", "talos", "+talos", "chain:256", "tree:255"]:
         name, floating = robot.removeprefix("+"), robot.startswith("+")

@@ -1,8 +1,8 @@
-"""`python -m bench.beside COMMIT [GROUP ...]`: this tree and an earlier one, measured in turn on the same computer.
+"""`python -m bench.beside COMMIT [GROUP ...]`: compare this tree with an earlier one on the same computer, in turns.
 
-Each runs its own `python -m bench`, with its own package, as often as ROUNDS says; of every row that both have the best
-of ours counts. What is more than SLACK slower than it was is marked, and the command then fails. Peers are not timed:
-what they take says nothing here, and compiling their loops for an earlier tree takes ten minutes.
+Each tree runs its own `python -m bench`, with its own package, ROUNDS times; of every row that both have our best time
+counts. A row that is slower by more than SLACK is marked, and the command then fails. Peers are not timed: their times
+are irrelevant here, and compiling their loops for an earlier tree takes ten minutes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
-SLACK = 1.05  # times
-# `python -m bench` with peers that take no time to measure, and are not held against ours.
+SLACK = 1.05  # factor
+# `python -m bench` with peers that take no time to measure, and without a comparison with them.
 ALONE = """
 import runpy
 from types import SimpleNamespace
@@ -33,10 +33,11 @@ runpy.run_module("bench", run_name="__main__", alter_sys=True)
 
 
 def figures(tree: Path, groups: list[str], to: Path) -> dict[str, tuple[float, str]]:
-    """What the bench of a tree measures of ours: (number, unit) by what is done."""
+    """Return our figures of a tree's bench: (number, unit) by row."""
     environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
     command = [sys.executable, "-c", ALONE, *groups, "--json", str(to)]
-    subprocess.run(command, cwd=tree, env=environment, check=False, stdout=subprocess.DEVNULL)  # 1: a promise missed
+    # exit status 1 means a promise was missed
+    subprocess.run(command, cwd=tree, env=environment, check=False, stdout=subprocess.DEVNULL)
     return {row["work"]: (row["ours"], row["unit"]) for row in json.loads(to.read_text())}
 
 

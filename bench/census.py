@@ -40,7 +40,7 @@ LARGEST_PTX = 1_200  # operations: PTX of larger graphs takes seconds each, and 
 LARGEST_SOURCE = 60_000  # operations: beyond, only counts are compared
 FORMS = ("minimal", "projected", "lagrange")
 
-# Built-in mechanisms by what the command line calls them; several sizes where another code path begins.
+# Built-in mechanisms by their names on the command line; several sizes where another code path begins.
 MECHANISMS = (
     *("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "excavator", "slider_fourbar", "four_bar"),
     *("n_four_bar:2", "four_bars:3", "parallel_cranks:4", "ring:6", "track:12", "rope:8", "scissor:3", "rod_pendulum"),
@@ -123,7 +123,7 @@ COMMENTS = {
 
 
 def digest(text: str, target: str = "") -> str:
-    """Return a hash of a text, of code without its comments."""
+    """Return a hash of a text; comments of code are left out."""
     code = COMMENTS[target].sub("", text) if target else text
     return hashlib.sha256("\n".join(line.rstrip() for line in code.splitlines() if line.strip()).encode()).hexdigest()[
         :16

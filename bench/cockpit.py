@@ -1,9 +1,10 @@
-"""`python -m bench.cockpit [--seconds S]`: what the cockpit costs, how late it is, and who can make the loop late.
+"""`python -m bench.cockpit [--seconds S]`: processor time and latency of the cockpit, and which clients delay the loop.
 
 A server in a process of its own drives excavator_linkage (12 bodies, hydraulics, 1 kHz, rodas4) natively. One page (a
-program here) drives it, and the figures are taken without it, with it, and with rough company besides (bench/rough.py,
-in a third process). Promised: 60 states a second for less than 5 % of a core; input to state below 20 ms at the median.
-Late periods are counted as long before each case as with it: this computer has other things to do, too.
+program here) drives it. The figures are taken without it, with it, and with hostile clients in addition
+(bench/rough.py, in a third process). Promised: 60 states per second for less than 5 % of a core; input to state below
+20 ms at the median. Late periods are counted for the same time before each case and during it, because this computer
+has other work, too.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CORE, LATE = 0.05, 0.020  # promised
 
 
 def serve() -> None:
-    """In a process of its own, so that its processor time is the server's alone."""
+    """Run the server in a process of its own, so that its processor time is separate."""
     from bellcrank.cli.drive import drive_factory
     from bellcrank.cockpit.guard import Guard
     from bellcrank.cockpit.server import listening_socket
@@ -54,7 +55,7 @@ def spent(process: int) -> float:
 
 @dataclass
 class Page:
-    """Drives, watches, and keeps the newest report."""
+    """A client that drives, receives states, and keeps the newest report."""
 
     socket: ClientConnection
     states: int = 0
@@ -67,7 +68,7 @@ class Page:
             self.sent[n] = time.perf_counter()
             values = [0.0] * (LEVERS - 1) + [1.0]  # the autopilot digs
             await self.socket.send(json.dumps({"type": "input", "values": values, "n": n}))
-            # Not in step with the pictures, or all inputs would wait equally long for one.
+            # Inputs are not synchronised with pictures; otherwise all would wait equally long for one.
             await asyncio.sleep(random.uniform(0.02, 0.05))
 
     async def eyes(self) -> None:
@@ -116,7 +117,7 @@ async def figures(page: Page, process: int, seconds: float) -> Figures:
 
 
 def _p99(first: dict[str, Any], last: dict[str, Any]) -> float:
-    """Of the wake-ups between two reports, whose histograms are sums from the beginning on."""
+    """Return p99 of the wake-ups between two reports, whose histograms are cumulative."""
     then, now = (r["jitter"]["histogram"] for r in (first, last))
     old = dict(zip(then["edges"], then["counts"], strict=False))
     counts = np.array([n - old.get(edge, 0) for edge, n in zip(now["edges"], now["counts"], strict=False)])
@@ -141,7 +142,7 @@ async def measured(port: str, process: int, seconds: float) -> bool:
             before = await figures(page, process, seconds)
             company = [sys.executable, "-m", "bench.rough", case, port, str(seconds + 3.0)]
             others = subprocess.Popen(company)
-            await asyncio.sleep(2.0)  # until they are there
+            await asyncio.sleep(2.0)  # until they are connected
             with_them = await figures(page, process, seconds)
             others.wait()
             cost.add_row(f"1 and {case}", *_row(with_them, idle))

@@ -1,7 +1,7 @@
-"""How well times are predicted: `python -m bench.costs`.
+"""Accuracy of predicted times: `python -m bench.costs`.
 
-Forward and inverse dynamics, mass matrix and bias of mechanisms of 1 to 31 joints, by the methods that are used in
-earnest: predicted before, measured after, on one core.
+Forward and inverse dynamics, mass matrix and bias of mechanisms of 1 to 31 joints, by the methods for practical use:
+predicted first, then measured on one core.
 """
 
 from __future__ import annotations

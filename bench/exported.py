@@ -1,10 +1,10 @@
 """`python -m bench exported`: a step of the C package, by gcc -O3 -march=native, against the run of bc.simulate.
 
-Both take the same steps from the same rest, one state on one pinned core, in CPU time of its thread. Ours is here what
-we export, theirs what we run, so a ratio is the share of its rate: at most 1.3 times slower is 0.77. They are measured
-in turns, and the fastest counts; the steps of a run are what a long one takes beyond a short one. A call of a run takes
-a few milliseconds before its first step, and never twice the same, so a long one has so many steps that these are a
-hundredth of it; the steps are short, so that nothing runs into a singular configuration meanwhile.
+Both take the same steps from the same rest, one state on one pinned core, in CPU time of its thread. "Ours" here is the
+exported package and "theirs" our run, so a ratio is the share of its rate: at most 1.3 times slower is 0.77. They are
+measured in turns, and the fastest counts. The steps of a run are the time of a long run minus that of a short one: a
+call of a run takes a varying few milliseconds before its first step. A long run has so many steps that these
+milliseconds are a hundredth of it. The steps are short, so that no run reaches a singular configuration.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def one(name: str) -> Row:
 
 
 def simulated(made: bc.System, steps: int) -> Callable[[], float]:
-    """Seconds of a step of a run."""
+    """Return seconds per step of a run."""
     run = bc.Simulator(made, "rk4", form="projected") if made.mechanism.loops else bc.Simulator(made, "rk4")
     rest = run.program().ports.rest[: made.mechanism.nq]
 
@@ -82,7 +82,7 @@ def simulated(made: bc.System, steps: int) -> Callable[[], float]:
 
 
 def compiled(made: bc.System) -> Callable[[int], float]:
-    """Seconds of a step of the C package."""
+    """Return seconds per step of the C package."""
     folder = Path(tempfile.mkdtemp())
     bc.export(made, folder / "it", to="c", name="it", step=STEP, integrator="rk4")
     header = (folder / "it" / "it.h").read_text()

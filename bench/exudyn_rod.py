@@ -1,9 +1,10 @@
-"""A slider-crank whose rod bends, of solid elements and eight modes: here and in Exudyn, with the same reduced model.
+"""A slider-crank with a flexible rod, of solid elements and eight modes: here and in Exudyn, with the same reduced
+model.
 
-The rod is a bar of eight-node bricks. Its stiffness and mass matrices and its modes are made once; both programs get
-them. Exudyn has them as an object of the floating frame of reference (FFRFreducedOrder), joined by points that are the
-means of the bar's end faces, which are rigid in our reduction; its integrator is the generalised-alpha method, without
-numerical damping.
+The rod is a bar of eight-node bricks. Its stiffness and mass matrices and its modes are made once, and both programs
+use them. In Exudyn the rod is an object of the floating frame of reference (FFRFreducedOrder), joined by points that
+are the means of the bar's end faces, which are rigid in our reduction. Its integrator is the generalised-alpha method
+without numerical damping.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Bar:
 
 
 def bar(along: int = 16, E: float = 2.1e11, nu: float = 0.3, rho: float = 7850.0) -> Bar:
-    """Bricks in a row, two by two across it."""
+    """Return bricks in a row, two by two across it."""
     steps = np.array([along, 2, 2])
     size = np.array([ROD, WIDE, HIGH]) / steps
     grid = {place: i for i, place in enumerate(np.ndindex(*(steps + 1)))}
@@ -53,7 +54,7 @@ def bar(along: int = 16, E: float = 2.1e11, nu: float = 0.3, rho: float = 7850.0
 
 
 def brick(size: Array, E: float, nu: float, rho: float) -> tuple[Array, Array]:
-    """Stiffness and consistent mass of a trilinear brick, by two points in each direction; three for the mass."""
+    """Return stiffness and consistent mass of a trilinear brick, by two points per direction, three for the mass."""
     lame, G = E * nu / ((1 + nu) * (1 - 2 * nu)), E / (2 * (1 + nu))
     C = np.diag([2 * G] * 3 + [G] * 3)
     C[:3, :3] += lame
@@ -79,7 +80,7 @@ def brick(size: Array, E: float, nu: float, rho: float) -> tuple[Array, Array]:
 
 @cache
 def rod() -> tuple[Bar, Moments]:
-    """The bar, and its eight lowest shapes in the plane of the crank."""
+    """Return the bar, and its eight lowest modes in the plane of the crank."""
     made = bar()
     at = {"eye": made.ends[0], "end": made.ends[1]}
     reach = bc.flexible(made.K, made.M, made.nodes, at, modes=MODES, directions=(0, 2, 4))
@@ -100,7 +101,7 @@ def ours(slider: Any = SLIDER) -> Any:
 
 
 def start(m: Any) -> tuple[Array, Array]:
-    """The crank turns, the rod is straight and does not vibrate."""
+    """Return the start: the crank turns, and the rod is straight and does not vibrate."""
     q, v = m.neutral(), np.zeros(m.nv)
     names = list(m.columns[1])
     v[names.index("shaft")] = SPEED
@@ -110,7 +111,7 @@ def start(m: Any) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Theirs:
-    """Exudyn's run: where the slider is at each time, and seconds of its solver for a step."""
+    """Exudyn's run: positions of the slider, and seconds of its solver per step."""
 
     t: Array
     slider: Array
@@ -119,11 +120,9 @@ class Theirs:
 
 
 def exudyn_run(seconds: float, step: float, record: float, tolerance: float = 1e-8) -> Theirs:
-    """tolerance: of its Newton method; 1e-8 is its default."""
+    """Run Exudyn's model. tolerance: of its Newton method; 1e-8 is its default."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # of names that change from one version of theirs to the next
+        warnings.simplefilter("ignore", DeprecationWarning)  # of names that change between versions of Exudyn
         return _exudyn_run(seconds, step, record, tolerance)
 
 
@@ -173,7 +172,7 @@ def _exudyn_run(seconds: float, step: float, record: float, tolerance: float) ->
     rigid = mbs.AddMarker(item.MarkerBodyRigid(bodyNumber=crank, localPosition=[-CRANK / 2, 0, 0]))
     base = mbs.AddMarker(item.MarkerBodyRigid(bodyNumber=ground, localPosition=[0, 0, 0]))
     mbs.AddObject(item.GenericJoint(markerNumbers=[rigid, base], constrainedAxes=[1, 1, 1, 1, 0, 1]))
-    # the rod's own frame keeps to the plane: its y, and turns about x and z
+    # the rod's own frame stays in the plane: its y, and turns about x and z
     frame = mbs.AddMarker(item.MarkerNodeRigid(nodeNumber=placed["nRigidBody"]))
     mbs.AddObject(item.GenericJoint(markerNumbers=[frame, base], constrainedAxes=[0, 1, 0, 1, 0, 1]))
     joined(face(made.ends[0]), on(crank, [CRANK / 2, 0, 0]), [1, 0, 1])

@@ -1,7 +1,7 @@
 """`python -m bench flexible`: a slider-crank with a rod of eight modes, against Exudyn with the same reduced model.
 
-Both programs take the same steps; Exudyn's are those of its own integrator, at its own tolerance. That both are the
-same motion is in tests/peers/test_exudyn.py, to 1e-6 m. A thousand variants go at once in lanes, on one core.
+Both programs take the same steps; Exudyn uses its own integrator and tolerance. tests/peers/test_exudyn.py checks that
+both give the same motion, to 1e-6 m. A thousand variants run at once in lanes, on one core.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Part of `python -m bench derivatives`: the gradient of a run of 1000 steps with respect to 1000 inputs, the start and
-whatever else there is, against the run itself (one row of it kept for each step, and only its end).
+"""Part of `python -m bench derivatives`: the gradient of a run of 1000 steps.
+
+The gradient is with respect to 1000 inputs, the start and all other free quantities. It is compared with the run itself
+(one row of it kept for each step, and only its end).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import bellcrank as bc
 from bench.row import Row, robot
 
 STEPS, STEP, RUNS = 1000, 1e-3, 256
-ROUNDS = 7  # in turn, so that a disturbance meets both
+ROUNDS = 7  # in turn, so that a disturbance affects both
 
 
 def rows() -> Iterator[Row]:
@@ -42,7 +44,7 @@ def rows() -> Iterator[Row]:
 
 
 def in_turn(*calls: Callable[[], Any]) -> list[float]:
-    """The best CPU time of each."""
+    """Return the best CPU time of each call, timed in turns."""
     for call in calls:
         call()
     best = [float("inf")] * len(calls)

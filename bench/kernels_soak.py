@@ -1,12 +1,12 @@
 """`python -m bench.kernels_soak [--minutes 10]`: kernels made, called, dropped, forked, interrupted from eight threads.
 
-The threads are in a process of its own whose freed memory is filled at once (MALLOC_PERTURB_), so that a use after free
-is a crash. It says every few seconds how far each thread is; here we look whether it goes on. What is reported: what
-was done, a crash, a hang with where everybody was, and how fast the memory grew in the second half.
+The threads are in a process of its own whose freed memory is overwritten at once (MALLOC_PERTURB_), so that a use after
+free is a crash. It prints every few seconds how far each thread is, and this process checks the progress. The report
+has the work done, a crash, a hang with the stacks of all threads, and the growth of memory in the second half.
 
-Memory is weighed while nobody works: now and then all threads meet, what nobody holds is collected, and free pages are
-given back. All threads share one arena of the allocator: with one each, as usual, what is resident grows for as long as
-threads are unlucky (2 to 4 MiB a minute in the first minutes), while what anybody holds stays the same.
+Memory is measured while no thread works: from time to time all threads meet, garbage is collected, and free pages are
+returned. All threads share one arena of the allocator. With one arena each, as usual, resident memory grows as long as
+threads collide by chance (2 to 4 MiB a minute in the first minutes), while the allocated memory stays the same.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from bellcrank.scheduling.machines import complete
 
 THREADS = 8
 EVERY = 2.0  # seconds between reports
-MEETING = 10.0  # seconds between weighings
-# Else each thread keeps some of what is freed, which counts as held; and has an arena of its own, whose pages are given
-# back only where all of a page is free, so that what is resident says more of who met whom than of who kept what.
+MEETING = 10.0  # seconds between measurements of memory
+# Otherwise each thread caches some freed memory, which counts as allocated, and has an arena of its own. Pages of an
+# arena are returned only if they are completely free, so resident memory would depend on the timing of threads.
 TUNABLES = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
-PATIENCE = 120.0  # seconds without anybody getting further
+PATIENCE = 120.0  # seconds without progress of any thread
 NAMES = ("pendulum", "puma600", "excavator")
 TREE = bc.zoo.load("tree(15)")  # once: ast.parse from several threads may fail in Python before 3.11.8 (gh-106905)
 COST = {**Machine("", complete(1)).cost, "neg": 0.0}
 
 
 class InterruptError(Exception):
-    """What a signal raises, somewhere in a call."""
+    """Raised by a signal, anywhere in a call."""
 
 
 class _Mallinfo(ctypes.Structure):
@@ -56,7 +56,7 @@ class _Mallinfo(ctypes.Structure):
 
 
 def weighed() -> dict[str, int]:
-    """Bytes of this process: resident; held by somebody (malloc), and got from the system for that, in all arenas."""
+    """Return bytes of this process: resident, allocated (malloc), and taken from the system for all arenas."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.malloc_trim(0)
@@ -84,10 +84,10 @@ class Soak:
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    # -- what is done
+    # -- the work of a thread
 
     def kernel(self, r: random.Random) -> None:
-        """One that is in the cache, called in some way and dropped, sometimes in one more cycle."""
+        """Call a cached kernel in some way and drop it, sometimes inside one more reference cycle."""
         m = bc.zoo.load(r.choice(NAMES))
         threads = r.choice((1, 1, 2))
         k = bc.kernel(m, r.choice(("forward_dynamics", "inverse_dynamics")), method="auto", threads=threads)
@@ -99,7 +99,7 @@ class Soak:
         self.count("kernels")
 
     def new(self, r: random.Random) -> None:
-        """One that nobody has compiled yet."""
+        """Compile a new kernel."""
         m = bc.zoo.random_tree(os.getpid() * 100_000 + next(self.serial), n=3)
         q, v, tau = m.random(0)
         a = bc.kernel(m, "forward_dynamics", method="aba")(q, v, tau)
@@ -109,7 +109,7 @@ class Soak:
         self.count("compiled")
 
     def cores(self, r: random.Random) -> None:
-        """One state on several cores, and as on one."""
+        """Compare one state on several cores with one core."""
         p = r.choice((2, 3))
         machine = Machine(f"soak({p})", complete(p), COST, start=0.2, word=0.01)
         m = TREE
@@ -143,7 +143,7 @@ class Soak:
         self.count("forks")
 
     def interrupted(self, r: random.Random) -> None:
-        """A batch on two threads, in the main one, where signals arrive."""
+        """Interrupt a batch on two threads, in the main thread, where signals arrive."""
         m = bc.zoo.load("puma600")
         k = bc.kernel(m, "forward_dynamics", threads=2)
         state = m.random(1, (20_000,))
@@ -158,7 +158,10 @@ class Soak:
         self.count("interruptible")
 
     def unraised(self, told: Any) -> None:
-        """What is raised in a `__del__`, where Python cannot pass it on: of a signal that came just then it may be."""
+        """Record exceptions in `__del__`, which Python cannot pass on.
+
+        One of a signal that came at that moment is allowed.
+        """
         if issubclass(told.exc_type, InterruptError):
             self.count("interrupted while something was freed")
         else:
@@ -185,14 +188,14 @@ class Soak:
                 self.turns[me] += 1
                 if time.monotonic() > self.meeting:
                     self.barrier.wait()
-        except threading.BrokenBarrierError:  # somebody else says why
+        except threading.BrokenBarrierError:  # another thread reports the reason
             pass
         except BaseException:
             self.wrong.append(traceback.format_exc())
             self.barrier.abort()
 
     def weigh(self) -> None:
-        """Nobody works. Crews end a little later than those who let go of them."""
+        """Measure memory while no thread works. Teams end slightly later than the kernels that used them."""
         time.sleep(0.2)
         now = time.monotonic()
         self.weights.append({"second": now - self.began, **weighed()})
@@ -210,7 +213,7 @@ class Soak:
 
 
 def inside(seconds: float) -> int:
-    warnings.simplefilter("ignore")  # Python warns of forks with threads, which is what this is about
+    warnings.simplefilter("ignore")  # Python warns of forks with threads, which are intended here
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
 
@@ -234,7 +237,7 @@ def inside(seconds: float) -> int:
 
 
 def slope(weights: list[dict[str, float]], what: str) -> float:
-    """Bytes a second, over the second half."""
+    """Return bytes per second over the second half."""
     half = weights[len(weights) // 2 :]
     found = np.polyfit([w["second"] for w in half], [w[what] for w in half], 1) if len(half) > 2 else [0.0]
     return float(found[0])
@@ -256,7 +259,7 @@ def main() -> int:
         while process.poll() is None:
             time.sleep(1.0)
             if time.monotonic() - moved > PATIENCE:
-                process.send_signal(signal.SIGUSR1)  # where everybody is
+                process.send_signal(signal.SIGUSR1)  # prints the stacks of all threads
                 time.sleep(2.0)
                 process.kill()
 

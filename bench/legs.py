@@ -1,10 +1,10 @@
 """`python -m bench legs`: Unitree's A1 on its four feet, standing and trotting, against MuJoCo with the same feet.
 
 Ours are a thousand robots in lanes on one pinned core, with servos and a sampled trot compiled into the step. MuJoCo's
-has servos of the same gains and is told the targets of our run, sample by sample, in its own batched rollout, which
-spends no time in Python. Both have the same step and no other contacts than the four feet, and before anything is
-timed both must stand up, carry their weight and have as many feet on the ground, on average, to a quarter of a foot.
-Theirs takes semi-implicit steps, its usual ones; ours takes the same (`euler`), and four rates a step (`rk4`) besides.
+robots have servos of the same gains and get the targets of our run, sample by sample, in its own batched rollout, which
+spends no time in Python. Both have the same step and no other contacts than the four feet. Before the timing, both must
+stand up, carry their weight and have as many feet on the ground, on average, to a quarter of a foot. MuJoCo takes
+semi-implicit steps, its usual ones; ours takes the same (`euler`), and four rates per step (`rk4`) in addition.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 ROBOTS, STEP, SECONDS = 1024, 1e-3, 2.0
 KP, KD, LIMIT = 100.0, 3.0, 33.5
 FEET = {"FR": 1, "FL": -1, "RR": -1, "RL": 1}  # 1: the pair that starts
-APART = 0.25  # feet on the ground, on average, that the two runs may differ by
+APART = 0.25  # allowed difference between the two runs in feet on the ground, on average
 TIMED = 500  # steps
 
 
@@ -46,7 +46,7 @@ def rows() -> Iterator[Row]:
 
 
 def robot(speed: float | None) -> tuple[bc.System, Array]:
-    """Standing (None) or trotting, and where it starts."""
+    """Return the robot, standing (None) or trotting, and its start."""
     file = baseline.robot_path("a1")
     found = bc.collisions(file, bc.read(file, base="floating"))
     m = found.mechanism
@@ -70,7 +70,7 @@ def trot(start: float, speed: float) -> Trot:
 
 
 def lanes(plant: bc.System, q0: Array, integrator: str) -> Callable[[], float]:
-    """Seconds of a step of one of many robots that start from heights of their own, in CPU time of one thread."""
+    """Return seconds per step and robot, of many robots with starts at different heights, in CPU time of one thread."""
     s = bc.Simulator(plant, integrator)
     many = np.tile(q0, (ROBOTS, 1))
     many[:, 2] += np.linspace(0.0, 0.01, ROBOTS)
@@ -85,7 +85,7 @@ def lanes(plant: bc.System, q0: Array, integrator: str) -> Callable[[], float]:
 
 
 def check(what: str, plant: bc.System, run: bc.Record, theirs: Mapping[str, float]) -> None:
-    """Both runs do what their name says, with as many feet on the ground."""
+    """Check that both runs stand or trot, with as many feet on the ground."""
     late = run.t > 1.0
     down = sum(float((run[f"{e.name}.fz"][late] > 0.0).mean()) for e in plant.elements)
     weight = 9.81 * sum(float(b.mass) for b in plant.mechanism.bodies)
@@ -99,7 +99,7 @@ def check(what: str, plant: bc.System, run: bc.Record, theirs: Mapping[str, floa
 
 
 class Peer:
-    """MuJoCo's A1, from the same file, with its feet and a floor as the only things that touch."""
+    """MuJoCo's A1, from the same file; only its feet and the floor have contacts."""
 
     def __init__(self, joints: list[str], q0: Array) -> None:
         import mujoco
@@ -124,7 +124,7 @@ class Peer:
         self.data.qpos[places], self.data.qpos[2] = q0[7:], q0[2]
 
     def feet(self, targets: Array) -> dict[str, float]:
-        """Mean number of contacts after the first second, and the lowest place of the trunk; it goes on to the end."""
+        """Run to the end; return the mean number of contacts after the first second, and the trunk's lowest height."""
         down, low = [], []
         for row in targets:
             self.data.ctrl[:] = row
@@ -135,7 +135,7 @@ class Peer:
         return {"feet": float(np.mean(down[late:])), "low": float(np.min(low[late:]))}
 
     def seconds(self, targets: Array) -> float:
-        """Of a step, at best, from where the run has come to."""
+        """Return the best seconds per step, from the current state."""
         from mujoco import rollout
 
         spec = self.mujoco.mjtState.mjSTATE_FULLPHYSICS

@@ -1,9 +1,9 @@
 """`python -m bench loops`: runs of mechanisms with closed loops, against Pinocchio's constraintDynamics in C++.
 
-Theirs is the classical Runge-Kutta method around constraintDynamics, with a point that meets a point (CONTACT_3D) for
-each loop (pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest
-rounds that give what more rounds give. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have
-the same step, and ours must end at least as near as theirs to a run with a step of a fourth; loops of theirs drift
+Theirs is the classical Runge-Kutta method around constraintDynamics, with a point constraint (CONTACT_3D) for each loop
+(pinocchio_loops.cpp); nothing is projected, nothing is recorded, and the proximal solver has the fewest rounds that
+give the result of more rounds. Ours is the minimal form, from `Simulator.run` to the finished Record. Both have the
+same step, and ours must end at least as near as theirs to a run with a quarter of the step; loops of theirs drift
 apart.
 """
 
@@ -26,7 +26,7 @@ from bench.simulation import fastest
 
 Array = np.ndarray[Any, Any]
 STEP, SECONDS, STEPS = 1e-3, 10.0, 200  # of a step; of a run of ours; steps of theirs that are timed together
-MU, ROUNDS = 1e-12, 1  # of the proximal solver: more rounds cost more, and leave the same error
+MU, ROUNDS = 1e-12, 1  # of the proximal solver: more rounds cost more and leave the same error
 PROMISED = {"four_bar": 5.0, "n_four_bar(8)": 5.0, "n_four_bar(40)": 10.0}
 
 
@@ -53,7 +53,7 @@ def compared(name: str, must: float) -> Row:
 
 
 def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps: int = STEPS) -> None:
-    """After a fifth of a second theirs is the same motion, and ours is at least as accurate."""
+    """Check that both motions agree after a fifth of a second, and that ours is at least as accurate."""
     seconds = steps * STEP
     exact, mine = (s.run(seconds, q0=q, v0=v, step=h, every=seconds) for h in (STEP / 4, STEP))
     end = np.concatenate([exact.q[-1], exact.v[-1]])
@@ -70,7 +70,7 @@ def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps
 def pinocchio_runs(
     m: bc.Mechanism, q: Array, v: Array, steps: int, seconds: float = 0.0, mu: float = MU, rounds: int = ROUNDS
 ) -> list[peers.Run]:
-    """In every build, the usual one first; the state at the end in our order of joints."""
+    """Run every build, the usual one first; return the state at the end in our order of joints."""
     model = peers.pinocchio_model(m, peers.depth_first(m))
     joints = [j.name for j in m.joints]
     order = [joints.index(name) for name in list(model.names)[1:]]
@@ -89,7 +89,7 @@ def pinocchio_runs(
 
 
 def _end(m: bc.Mechanism, frame: str) -> str:
-    """Pinocchio's joint of the body, and the point there."""
+    """Return Pinocchio's joint of the body, and the point there."""
     f = m.frames[frame]
     joint = next((j.name for j, b in zip(m.joints, m.bodies, strict=True) if b.name == f.body), "universe")
     return " ".join([joint, *(repr(float(x)) for x in f.point)])

@@ -1,11 +1,12 @@
-"""`python -m bench.nikravesh`: recursive or not, and the gain of many processors, after Nikravesh et al. 1989.
+"""`python -m bench.nikravesh`: recursive and non-recursive dynamics, and parallel speed-up, after Nikravesh et al.
+1989.
 
     python -m bench.nikravesh             all three tables
     python -m bench.nikravesh speedup     only some: breakeven, speedup, absolute
 
 Break-even points are counted in operations and measured in compiled kernels: both forms of one size are timed in turns,
-one state after the other in a native loop, and in vector batches. A ratio above 1 says that the recursive form is the
-cheaper one. The paper's speed-up is work / span of the data-flow graph, every operation taken alike.
+one state after the other in a native loop, and in vector batches. A ratio above 1 means that the recursive form is
+cheaper. The paper's speed-up is work / span of the data-flow graph with equal costs for all operations.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ COSTS: dict[str, Mapping[str, float]] = {
 
 
 def measured(m: bc.Mechanism, methods: Sequence[str], rounds: int = 4) -> dict[str, dict[str, float]]:
-    """Operations and ns of each method; the methods take turns, so that other load hurts all alike."""
+    """Return operations and ns of each method; the methods take turns, so that other load affects all equally."""
     kernels = {by: bc.kernel(m, "forward_dynamics", method=by) for by in methods}
     found = {
         by: {"ops": float(k.graph.count().arithmetic), "one": float("inf"), "batch": float("inf")}

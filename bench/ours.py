@@ -19,7 +19,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.emit.cpu.host import Library, compile_text
 
-# Calls @one for every row: what a C program that links the kernel would do.
+# Calls @one for every row, as a C program that links the kernel would do.
 LOOP = """define void @loop(ptr %one, i64 %n, {parameters}) {{
   br label %next
 next:
@@ -54,7 +54,7 @@ def loop(sizes: tuple[int, ...]) -> tuple[Library, Callable[..., None]]:
 
 
 def best(call: Callable[[], Any], seconds: float) -> float:
-    """The fastest of many calls, in ns: on a shared machine the minimum is the least disturbed."""
+    """Return the fastest of many calls, in ns: on a shared machine the minimum is the least disturbed."""
     call()
     fastest, until = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < until:
@@ -70,18 +70,19 @@ def inputs(m: bc.Mechanism, kernel: bc.Kernel, batch: tuple[int, ...]) -> list[A
     return [np.ascontiguousarray(known[name]) for name in kernel.signature.inputs]
 
 
-RESULTS = 2**20  # bytes of results: what is compared is computing, and peers write none of theirs to memory
+RESULTS = 2**20  # bytes of results: the computation is compared, and peers do not write their results to memory
 
 
 def fitting(kernel: bc.Kernel, rows: int) -> int:
-    """Of so many rows those whose results fit: a core would wait for the memory that the others are written to."""
+    """Return the number of rows whose results fit into RESULTS; otherwise a core would wait for the memory."""
     one = 8 * sum(math.prod(shape) for shape in kernel.signature.outputs.values())
     return min(rows, max(64, RESULTS // one))
 
 
 def batch_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 4096, seconds: float = 0.2) -> float:
-    """ns per state of one call from Python with row-major arrays, into an array that is there already. Fewer rows where
-    results are large: three matrices of Talos are 35 kB.
+    """Return ns per state of one call from Python with row-major arrays, into an existing array.
+
+    Fewer rows are used where results are large: three matrices of Talos are 35 kB.
     """
     rows = fitting(kernel, rows)
     arrays = inputs(m, kernel, (rows,))
@@ -90,7 +91,7 @@ def batch_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 4096, seconds: floa
 
 
 def native_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 1024, seconds: float = 0.2) -> float:
-    """ns per state of a native loop over single states, as many as in a batch at most."""
+    """Return ns per state of a native loop over single states, at most as many as in a batch."""
     rows = fitting(kernel, rows)
     arrays = inputs(m, kernel, (rows,))
     arrays.append(np.empty_like(kernel(*arrays)))
@@ -101,7 +102,7 @@ def native_ns(m: bc.Mechanism, kernel: bc.Kernel, rows: int = 1024, seconds: flo
 
 
 def python_ns(m: bc.Mechanism, seconds: float = 0.2) -> float:
-    """ns of `m.forward_dynamics(q, v, tau)` on one state, called from Python."""
+    """Return ns of `m.forward_dynamics(q, v, tau)` on one state, called from Python."""
     states = list(zip(*m.random(0, (256,)), strict=True))
     call = m.forward_dynamics
 
@@ -128,9 +129,9 @@ print(json.dumps({"seconds": seconds, "cached": k.from_cache, "peak_gb": peak}))
 
 
 def compile_seconds(robot: str, zoo: bool = False, **options: Any) -> tuple[float, float, float]:
-    """(cold, from the cache, peak GB), each in a fresh process with an empty and then a filled cache."""
+    """Return (cold, from the cache, peak GB), each in a fresh process with an empty and then a filled cache."""
     spec = json.dumps({"robot": robot, "zoo": zoo, "options": options})
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed packages run
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}  # as installed packages do
     with tempfile.TemporaryDirectory() as folder:
         found = []
         for _ in range(2):

@@ -2,8 +2,8 @@
 
 Both kernels are timed in turn, in native loops of a few states, and the fastest loop of each counts: on a shared
 machine that is the least disturbed. Of the two-core kernel only loops count in which every state was computed by both.
-The price of a message is measured again at the start, for it depends on which cores the system gives us today. Where
-the kernel of its own accord stays on one core, it is cut all the same, to see whether it was right.
+The cost of a message is measured again at the start, because it depends on which cores the system assigns. A kernel
+that would stay on one core by default is partitioned as well, to check that decision.
 
     python -m bench.parallel                      excavator, Talos, tree(63), tree(255), chain(256)
     python -m bench.parallel --processors 4 "tree(255)"
@@ -29,7 +29,7 @@ from bench import baseline, ours
 
 ROWS = 16
 NAMES = ("excavator", "talos", "tree(63)", "tree(255)", "chain(256)")
-LARGE = 5_000.0  # ns of work from which on predictions are held to account
+LARGE = 5_000.0  # ns of work; predictions are judged from there on
 WITHIN = 0.25
 MUST = {"tree(255)": 1.5}
 
@@ -39,11 +39,11 @@ class Row:
     name: str
     method: str
     one: float  # ns, measured on one core
-    both: float | None  # ns, on all; nothing where the scheduler finds no way to gain by it
+    both: float | None  # ns, on all; None where the scheduler finds no gain
     predicted_one: float
     predicted_both: float
     messages: int
-    used: int  # cores that the kernel uses of its own accord
+    used: int  # cores that the kernel uses by default
 
     @property
     def speedup(self) -> float:
@@ -100,7 +100,7 @@ def row(name: str, processors: int, method: str, seconds: float) -> Row:
     m = mechanism(name)
     best = bc.kernel(m, "forward_dynamics", method=method)
     chosen = bc.kernel(m, "forward_dynamics", method=best.method, machine="threads", processors=processors)
-    # The same costs under another name: cut even where it is not worth it, to see whether that was right.
+    # The same costs under another name: partition even without gain, to check that decision.
     cut = calibration.threads_machine(processors).with_costs(name=f"cores({processors})")
     both = chosen if chosen.schedule.used > 1 else bc.kernel(m, "forward_dynamics", method=best.method, machine=cut)
     assert isinstance(both, ParallelKernel)

@@ -1,8 +1,8 @@
-"""The same mechanism in MuJoCo and in Pinocchio, from its own numbers, and their runs of it: RK4, no joint forces.
+"""Runs of one mechanism in MuJoCo and in Pinocchio, made from its own numbers: RK4, no joint forces.
 
 MuJoCo steps in its own loop (`mj_step` with a number of steps), with contacts, constraints and sensors off. Pinocchio
-has no integrator for this, so its loop is ours (pinocchio_rk4.cpp), in the builds of bench/baseline.py. Both give the
-state at the end besides the time, so that one can see that it is the same run.
+has no integrator for this, so its loop is ours (pinocchio_rk4.cpp), in the builds of bench/baseline.py. Both return the
+state at the end besides the time, to check that the runs are the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """Nanoseconds of a step, at best, and q and v after the last."""
+    """The best nanoseconds per step, and q and v after the last."""
 
     ns: float
     end: Array
@@ -89,7 +89,7 @@ def mujoco_run(m: Mechanism, q: Array, v: Array, steps: int, step: float, second
 
 
 def depth_first(m: Mechanism) -> list[int]:
-    """Bodies in an order in which all that a body carries follows it at once: constraintDynamics needs that."""
+    """Return the bodies depth first, so that each subtree is consecutive, as constraintDynamics requires."""
     order: list[int] = []
 
     def visit(i: int) -> None:
@@ -102,7 +102,7 @@ def depth_first(m: Mechanism) -> list[int]:
 
 
 def pinocchio_model(m: Mechanism, order: Sequence[int] | None = None) -> Any:
-    """Its joints in our order, or in another one."""
+    """Return Pinocchio's model with its joints in our order, or in another one."""
     import pinocchio as pin
 
     revolute(m)
@@ -125,7 +125,7 @@ def pinocchio_model(m: Mechanism, order: Sequence[int] | None = None) -> Any:
 def pinocchio_runs(
     m: Mechanism, q: Array, v: Array, steps: int, step: float, core: int, seconds: float = 0.5
 ) -> Sequence[Run]:
-    """In every build, the usual one first."""
+    """Run every build, the usual one first."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         pinocchio_model(m).saveToText(f"{folder}/model.txt")

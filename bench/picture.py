@@ -1,4 +1,4 @@
-"""`python -m bench.picture FILE.jpg`: the cockpit's page with the excavator at work, from a headless Chromium."""
+"""`python -m bench.picture FILE.jpg`: a screenshot of the cockpit with the excavator at work, from Chromium."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.excavators.linkage import machine as linkage
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 SIZE = {"width": 1280, "height": 720}
-SECONDS = 15.5  # of simulation: the bucket is full and on its way
+SECONDS = 15.5  # of simulation: the bucket is full and moving
 
 
 def main(path: str) -> None:
@@ -37,7 +37,7 @@ def main(path: str) -> None:
             while session.drive.snapshot().t < SECONDS:
                 page.wait_for_timeout(50)
             session.pause()
-            page.wait_for_timeout(3000)  # until the newest state is drawn, by a processor
+            page.wait_for_timeout(3000)  # until the newest state is drawn in software
             page.screenshot(path=path, type="jpeg", quality=86)
             browser.close()
     finally:

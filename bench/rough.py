@@ -1,4 +1,4 @@
-"""`python -m bench.rough CASE PORT SECONDS`: pages that mean a cockpit no good, in a process of their own."""
+"""`python -m bench.rough CASE PORT SECONDS`: clients that overload a cockpit, in a process of their own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def url(port: str) -> str:
 
 
 async def again(port: str, end: float, talk: Callable[[ClientConnection], Awaitable[Any]]) -> None:
-    """Comes back whenever the line is cut, and reads what it is sent."""
+    """Reconnect whenever the connection ends, and read all messages."""
     while time.monotonic() < end:
         with suppress(ConnectionClosed, InvalidHandshake, OSError):
             async with connect(url(port), additional_headers=KEY, compression=None, max_size=None) as s:
@@ -97,7 +97,7 @@ async def flood(port: str, end: float) -> None:
 
 
 async def deaf(port: str, end: float) -> None:
-    """Five that open a line and never read from it."""
+    """Open five connections and never read from them."""
     head = f"GET /live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     head += "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
     head += f"Authorization: {KEY['Authorization']}\r\n\r\n"
@@ -113,7 +113,7 @@ async def deaf(port: str, end: float) -> None:
 
 
 async def fifty(port: str, end: float) -> None:
-    """That read all they get, and say so, as a page does."""
+    """Open fifty connections that read and acknowledge everything, as a page does."""
 
     async def one() -> None:
         with suppress(ConnectionClosed):
@@ -131,7 +131,7 @@ async def fifty(port: str, end: float) -> None:
 
 
 async def fickle(port: str, end: float) -> None:
-    """Comes and goes."""
+    """Connect and disconnect repeatedly."""
     while time.monotonic() < end:
         with suppress(ConnectionClosed, InvalidHandshake, OSError):
             async with connect(url(port), additional_headers=KEY, compression=None):

@@ -1,4 +1,4 @@
-"""One line of the table that `python -m bench` prints, and what all groups share."""
+"""One row of the table that `python -m bench` prints, shared by all groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Row:
     ours: float
     theirs: float | None
     unit: str
-    must: float | None  # ratio theirs/ours, or a limit of ours where there are no theirs
+    must: float | None  # ratio theirs/ours, or a limit for ours if there are no theirs
     aim: float | None = None
     fastest: float | None = None  # Pinocchio in its fastest build
 

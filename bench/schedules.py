@@ -1,7 +1,7 @@
-"""`python -m bench.schedules`: how far schedules are from what no schedule can beat, and how long they take to find.
+"""`python -m bench.schedules`: distance of schedules from a lower bound, and the time to find them.
 
-A cell is makespan / bound: 1.00 cannot be improved. The bound is max(work / processors, span) and knows nothing of
-messages, so on machines that pay for them it may be out of reach.
+A cell is makespan / bound: 1.00 cannot be improved. The bound is max(work / processors, span) and ignores messages, so
+on machines with a cost of messages it may be out of reach.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MACHINES = (
     ("complete:2", "ideal"), ("complete:4", "ideal"), ("complete:16", "ideal"), ("mesh:3,3", "ideal"),
     ("complete:3", "t800"), ("mesh:2,2", "t800"), ("hypercube:3", "t800"), ("bus:4", "t800"),
 )  # fmt: skip
-SMALL = 8  # joints: up to here newton_euler_symbolic, whose work grows with the cube, is worth a look
+SMALL = 8  # joints: newton_euler_symbolic, whose work grows with the cube, is included up to here
 
 
 def main() -> int:

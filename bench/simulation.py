@@ -1,11 +1,11 @@
 """`python -m bench simulation`: whole runs, 10 s at 1 ms with RK4, from `Simulator.run` to the finished Record.
 
-Ours record every step, as a run does unless told otherwise; MuJoCo and Pinocchio record nothing. They run the same
-mechanism from the same start, and their state after 100 steps must be ours to rounding, or nothing is compared. All on
-one pinned core and in CPU time of its thread, which is the time on the wall where nobody else is at work; rows that say
-two cores are in wall time, and mean nothing on a busy machine. Pinocchio's loop is timed on the wall, but in pieces so
-short that the best is undisturbed. The excavator has the hydraulics, the dead band and the PD control of Wong's
-RESOLVED run, at its step of 0.01 s; a ratio there is how much faster than real time it goes.
+Ours record every step, as a run does by default; MuJoCo and Pinocchio record nothing. They run the same mechanism from
+the same start, and their state after 100 steps must equal ours to rounding, or nothing is compared. All run on one
+pinned core and in CPU time of its thread, which equals wall time on an idle machine. Rows with two cores are in wall
+time, and are meaningless on a busy machine. Pinocchio's loop is timed by wall time, but in pieces so short that the
+best is undisturbed. The excavator has the hydraulics, the dead band and the PD control of Wong's RESOLVED run, at its
+step of 0.01 s; a ratio there is the factor to real time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECONDS, STEP, STATES = 10.0, 1e-3, 1024
 STEPS = round(SECONDS / STEP)
 PIECE = 200  # steps of a peer that are timed together
 EVERY_STEP, END = STEP, SECONDS  # seconds between rows of the record
-ALLOWED = os.sched_getaffinity(0)  # before anyone is pinned
+ALLOWED = os.sched_getaffinity(0)  # before the process is pinned
 
 
 def rows() -> Iterator[Row]:
@@ -73,7 +73,7 @@ def batch(name: str, m: bc.Mechanism, s: bc.Simulator) -> Iterator[Row]:
         return 1e9 / STEPS / STATES * timed(run, clock)
 
     s.run(STEP, q0=q, v0=v, step=STEP)  # compiles
-    ours()  # the first record of this size takes its memory from the system, the next ones use it again
+    ours()  # the first record of this size gets its memory from the system, the next ones reuse it
     first = ours()
     mujoco = peers.mujoco_run(m, q[0], v[0], PIECE, STEP).ns
     best = min(first, ours())
@@ -102,19 +102,19 @@ def excavator() -> Iterator[Row]:
 
 
 def recording(work: str, ours: Callable[[float], float]) -> Row:
-    """What the rows of every step cost, against a record of the start and the end."""
-    pairs = [(ours(END), ours(EVERY_STEP)) for _ in range(3)]  # in turn, so that a disturbance meets both
+    """Compare a record of every step with a record of the start and the end."""
+    pairs = [(ours(END), ours(EVERY_STEP)) for _ in range(3)]  # in turn, so that a disturbance affects both
     end, every = (min(times) for times in zip(*pairs, strict=True))
     return Row(f"{work}, recording costs", 100.0 * (every / end - 1.0), None, "%", 10.0)
 
 
 def predicted(work: str, before: float, measured: float) -> Row:
-    """No promise: what the model of costs said of a step before anything was compiled, and what it took."""
+    """Compare the cost model's prediction of a step, made before compilation, with the measured time. No promise."""
     return Row(f"{work}, step, predicted", measured, before, "ns", None)
 
 
 def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps: int = 100) -> None:
-    """The peers are at the same state after a tenth of a second."""
+    """Check that the peers are at the same state after a tenth of a second."""
     run = s.run(steps * STEP, q0=q, v0=v, step=STEP)
     ours = np.concatenate([run.q[-1], run.v[-1]])
     found = {"MuJoCo": peers.mujoco_run(m, q, v, steps, STEP, seconds=0.0)}
@@ -128,7 +128,7 @@ def check(name: str, m: bc.Mechanism, s: bc.Simulator, q: Array, v: Array, steps
 
 
 def fastest(call: Callable[[], Any], seconds: float = 0.5) -> float:
-    """Seconds of the fastest of several calls, after a first that compiles."""
+    """Return seconds of the fastest of several calls, after a first one that compiles."""
     call()
     best, until = timed(call), time.perf_counter() + seconds
     while time.perf_counter() < until:

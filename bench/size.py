@@ -1,8 +1,8 @@
-"""`python -m bench size`: how time to the first call, memory and time of a state grow with the number of bodies.
+"""`python -m bench size`: growth of first-call time, memory and time per state with the number of bodies.
 
-Each first call is a process of its own with an empty cache: its time is that of the processor, from the mechanism at
-hand to the first result, and its memory the most that the process ever had. `python -m bench.size [FILE.svg]` prints
-the table of docs/size.md, and draws it.
+Each first call is a process of its own with an empty cache: its time is processor time, from the given mechanism to the
+first result, and its memory the peak of the process. `python -m bench.size [FILE.svg]` prints the table of
+docs/size.md, and draws it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.row import CORE, Row
 FIRST = {"chain:256": (1.5, 0.5), "chain:1024": (3.0, 1.0), "chain:10000": (10.0, 3.0)}  # seconds: promised, aimed at
 MEMORY = 1000.0  # MB, of any of them
 SIZES = (1, 3, 10, 30, 64, 100, 256, 1024, 3000, 10_000, 30_000, 100_000)
-# Loops: what a step takes must grow with the bodies alone.
+# Loops: the cost of a step must grow linearly with the number of bodies.
 LOOPS: dict[str, tuple[str, ...]] = {
     "a ring, one loop": tuple(f"ring:{n}" for n in (100, 200, 300, 400)),
     "a track, one loop": tuple(f"track:{n}" for n in (90, 180, 270, 360)),
@@ -87,7 +87,7 @@ for quantity, method in (("forward_dynamics", "aba"), ("inverse_dynamics", "rnea
 print(json.dumps(worst))
 """
 
-ALLOWED = os.sched_getaffinity(0)  # before anyone is pinned
+ALLOWED = os.sched_getaffinity(0)  # before the process is pinned
 TWO_CORES = """
 import json, time
 import numpy as np
@@ -109,7 +109,7 @@ print(json.dumps({"one": 1e9 * best[one], "two": 1e9 * best[two], "together": tw
 
 
 def two_cores() -> dict[str, Any]:
-    """One state of a long chain by aba on one core, and by dca on two: not on the one that all else is pinned to."""
+    """Time one state of a long chain by aba on one core, and by dca on two cores other than the pinned one."""
     pinned = os.sched_getaffinity(0)
     os.sched_setaffinity(0, ALLOWED)
     try:
@@ -122,25 +122,25 @@ def two_cores() -> dict[str, Any]:
 
 
 def measured(name: str) -> dict[str, Any]:
-    """A first call of a chain, and what it is like afterwards."""
+    """Return the first call of a chain, and the time of later ones."""
     found: dict[str, Any] = apart(MEASURE, name)
     return found
 
 
 def apart(script: str, *arguments: str) -> Any:
-    """What a script prints: in a process of its own, with an empty cache."""
+    """Return what a script prints in a process of its own with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
         command = [sys.executable, "-c", script, *arguments]
         environment = {
             k: x for k, x in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
-        }  # as installed packages run
+        }  # as installed packages do
         environment |= {"BELLCRANK_CACHE": cache}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return json.loads(done.stdout)
 
 
 def step_work(name: str) -> tuple[int, int]:
-    """Bodies, and the operations of a step by rk4: four rates, and what brings it back onto the loops."""
+    """Return bodies, and the operations of a step by rk4: four rates and the projection onto the loops."""
     import bellcrank as bc
     from bellcrank.sim.looped_dynamics import LoopedDynamics
     from bellcrank.sim.simulator import Simulator
@@ -169,7 +169,7 @@ def rows() -> Iterator[Row]:
     each = {name: seen[name]["ns"] / seen[name]["bodies"] for name in seen}
     growth = each["chain:10000"] / each["chain:1024"]
     yield Row("time per body, 10,000 against 1,024", growth, None, "x", 1.4, 1.1)
-    talos = min(apart(TALOS) for _ in range(3))  # of a busy computer the best of some
+    talos = min(apart(TALOS) for _ in range(3))  # the best of some, as the computer may be busy
     yield Row("first call, Talos with a floating base", talos, None, "s", 0.8, 0.4)
     yield Row("loops against straight-line code, relative, chain:100", apart(AGREEMENT), None, "", 1e-10, 1e-12)
     recorded = json.loads(MEASUREMENTS_FILE.read_text())["rows"]  # by bench.size_gpu, where there is a GPU
@@ -185,7 +185,7 @@ def rows() -> Iterator[Row]:
         yield Row("one state, chain:512, Pinocchio", seen["chain:512"]["ns"], usual, "ns", 8.0, 12.0, fastest)
 
 
-# One call of a peer, in a process of its own: what runs out of memory or refuses ends there.
+# One call of a peer in a process of its own, which ends if it runs out of memory or refuses.
 PEERS = {
     "Pinocchio": """
 import pinocchio
@@ -222,7 +222,7 @@ print(json.dumps({{"ns": 1e9 * min(times), "memory": resource.getrusage(resource
 
 
 def peer(name: str, mechanism: str, patience: float = 60.0) -> dict[str, float] | None:
-    """None where it does not get so far."""
+    """Return None where the peer fails."""
     command = [sys.executable, "-c", PEER.format(made=PEERS[name]), mechanism]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=patience)
@@ -253,7 +253,7 @@ def main(picture: str = "") -> None:
 
 
 def plot(seen: list[tuple[float, ...]], theirs: dict[str, dict[int, float]], path: str) -> None:
-    """Four curves over the number of bodies, and the peers as far as they go; all axes are logarithmic."""
+    """Plot four curves over the number of bodies, and the peers as far as they go; all axes are logarithmic."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.5))

@@ -1,8 +1,8 @@
-"""One large chain on a GPU: `python -m bench.size_gpu [bodies ...]`, 10000 and 100000 unless told.
+"""One large chain on a GPU: `python -m bench.size_gpu [bodies ...]`, 10000 and 100000 by default.
 
-Prints, for each, one state's time by aba on one core of this computer, by dca on the GPU (arrays that lie there, one
-launch), and how far the results are apart; and for some lengths of the segments that a thread goes
-through. `--write` puts the figures into the data that `bellcrank papers` shows.
+Prints, for each, one state's time by aba on one core of this computer, by dca on the GPU (arrays on the GPU, one
+launch), and the difference of the results; also for some lengths of the segments that a thread processes. `--write`
+puts the figures into the data that `bellcrank papers` shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LENGTHS = (16, 32)
 
 
 def best(call: Callable[[], Any], seconds: float = 1.0) -> float:
-    """The shortest of many, in seconds."""
+    """Return the shortest of many, in seconds."""
     call()
     found, until = np.inf, time.perf_counter() + seconds
     while time.perf_counter() < until:
@@ -38,7 +38,7 @@ def best(call: Callable[[], Any], seconds: float = 1.0) -> float:
 
 
 def on_gpu(m: bc.Mechanism, shortest: int, state: dict[str, Any], expected: Any) -> dict[str, float]:
-    """Of one way to cut it."""
+    """Time one segment length."""
     cp = device.cupy()
     begin = time.perf_counter()
     cut = segmented_graph(

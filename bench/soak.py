@@ -1,9 +1,10 @@
-"""`python -m bench.soak [--seconds 600] [--why]`: excavator_linkage digs by itself in real time, one page watches.
+"""`python -m bench.soak [--seconds 600] [--why]`: excavator_linkage digs by its autopilot in real time, watched by one
+page.
 
 The machine has hydraulics, soil and closed loops, at 1 kHz; the page is a program in a process of its own, which reads
-all it is sent. First the same loop runs for a tenth of the time with nobody watching: what is late then is the
-computer's, and the difference is ours. --why says what else the process did when periods were late. A line every
-minute says how it goes. Outside CI: the report is this computer's as much as ours.
+all messages. First the same loop runs for a tenth of the time without a page: its late periods are caused by the
+computer, and the difference by the cockpit. --why prints what else the process did when periods were late. A line every
+minute reports progress. It does not run in CI, because the report depends on the computer as much as on the package.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MACHINE = "excavator_linkage"
 
 
 async def watch(port: str) -> None:
-    """Until the server goes; then how many states it saw."""
+    """Read until the server ends; return how many states arrived."""
     states, began = 0, time.monotonic()
     with suppress(ConnectionClosed):
         async with connect(url(port), additional_headers=KEY, compression=None) as s:
@@ -50,7 +51,7 @@ async def watch(port: str) -> None:
 
 
 def alone(session: Session, seconds: float) -> dict[str, Any]:
-    """How punctual the loop is by itself on this computer."""
+    """Measure how punctual the loop is without a page on this computer."""
     session.start()
     time.sleep(seconds)
     session.stop()
@@ -60,7 +61,7 @@ def alone(session: Session, seconds: float) -> dict[str, Any]:
 
 
 def verdict(reports: Mapping[str, Mapping[str, Any]]) -> str:
-    """What the issue asks for, in one table."""
+    """Return the figures required by the issue, in one table."""
     rows = []
     for name, r in reports.items():
         times = [r[key][p] for key in ("measured", "own", "jitter") for p in ("p50", "p99")]

@@ -1,8 +1,8 @@
-"""What else the process of a cockpit did while a period was late: looks at the ground, pictures, rows, collections.
+"""Activities of a cockpit process during late periods: looks at the ground, pictures, rows, garbage collections.
 
-`Marks` notes when each of them began and ended, by the clock that the loop has. Each line of `blamed` compares how
-often one of them was under way at the moment when a late period should have begun with how often it was for any: a
-cause is met by the late ones more often.
+`Marks` records when each of them began and ended, by the clock of the loop. Each line of `blamed` compares how often
+one of them was active when a late period should have begun with how often it was for any period: a cause is active more
+often in the late ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WATCHED = (
 
 
 class Marks:
-    """From when it is made: spans of time, ns, by what was done; and all periods that `take` has seen."""
+    """Time spans in ns by activity, since construction, and all periods that `take` has collected."""
 
     def __init__(self) -> None:
         self.spans: dict[str, list[tuple[int, int]]] = {name: [] for *_, name in WATCHED} | {"garbage collection": []}
@@ -59,13 +59,16 @@ class Marks:
             self.spans["garbage collection"].append((self._collecting, time.monotonic_ns()))
 
     def take(self, drive: Drive) -> None:
-        """The periods since it was last called, which must be seldom enough for none to be overwritten."""
+        """Collect the periods since the last call, which must come before any are overwritten."""
         traced = drive.shared.get("traced")
         self.periods.append(drive.shared.trace[np.arange(self._taken, traced) % KEPT_PERIODS].copy())
         self._taken = traced
 
     def blamed(self, late: float = 200e-6) -> str:
-        """A table: of periods that woke up `late` (s) or took so long, and of all others, how many met what."""
+        """Return a table of the activities during late periods, beside those of all other periods.
+
+        A period is late if it woke up `late` (s) or took so long.
+        """
         x = np.concatenate(self.periods)
         woken, delay, cost = x[:, 0], x[:, 1], x[:, 2]
         due = woken - delay
@@ -74,7 +77,7 @@ class Marks:
             if not spans:
                 continue
             s = np.array(sorted(spans))
-            k = np.searchsorted(s[:, 1], due)  # the first that ends after the period was due
+            k = np.searchsorted(s[:, 1], due)  # the first one that ends after the period was due
             met = (k < len(s)) & (s[np.minimum(k, len(s) - 1), 0] < due)
             took = (s[:, 1] - s[:, 0]) * 1e-3
             groups = met, met[delay > late * 1e9], met[cost > late * 1e9]

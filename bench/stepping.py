@@ -1,9 +1,9 @@
 """`python -m bench stepping`: actions of steppers, on one pinned core, and kernels inside JAX and PyTorch.
 
-A million cart-poles against the same steps in one run that nobody interrupts (theirs is ours, so a ratio is the share
-of its rate). 4096 Pandas against MuJoCo's own batched rollout of the same mechanism, which must be at the same state,
-or nothing is compared. The second bc.simulate of a plant is timed beyond its steps. What JAX and PyTorch add is a ratio
-of the kernel alone, called with numpy, to the same inside them.
+A million cart-poles are compared with the same steps in one uninterrupted run ("theirs" is ours here, so a ratio is the
+share of its rate). 4096 Pandas are compared with MuJoCo's own batched rollout of the same mechanism, which must be at
+the same state, or nothing is compared. The second bc.simulate of a plant is timed beyond its steps. The overhead of JAX
+and PyTorch is the ratio of the kernel alone, called with numpy, to the same kernel inside them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bench.simulation import fastest
 
 Array = np.ndarray[Any, Any]
 CARTS, ARMS, TICKS, STEP = 1_000_000, 4096, 4, 0.005
-RUNS = 100_000  # of the cart-poles that are run uninterrupted: a step of one takes as long with any number
+RUNS = 100_000  # uninterrupted runs of the cart-pole: the time per step is independent of their number
 
 
 def rows() -> Iterator[Row]:
@@ -121,7 +121,7 @@ def _kernel() -> tuple[Any, tuple[Array, ...], Callable[[], float]]:
 
 
 def wall(call: Callable[[], Any], count: int = 300) -> float:
-    """Seconds of the fastest call, on the wall: JAX has threads of its own."""
+    """Return wall seconds of the fastest call, because JAX has threads of its own."""
     best = float("inf")
     for _ in range(count):
         t0 = time.perf_counter()

@@ -1,5 +1,7 @@
-"""`python -m bench.studies [RUNS]`: runs of the puma600 (1 s at 1 ms, four summaries) by bc.study over two workers,
-against the same in one process of two threads without Dask; rates, their ratio, and the memory of the workers.
+"""`python -m bench.studies [RUNS]`: runs of the puma600 (1 s at 1 ms, four summaries) by bc.study over two workers.
+
+They are compared with the same runs in one process of two threads without Dask: rates, their ratio, and the memory of
+the workers.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ CHUNK = 4096
 
 
 class Memory(threading.Thread):
-    """The largest resident size of any process below this one, in bytes."""
+    """The largest resident size of any descendant process, in bytes."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -38,7 +40,7 @@ class Memory(threading.Thread):
 
 
 def alone(runs: int) -> float:
-    """Runs a second in one process."""
+    """Return runs per second in one process."""
     arm, rng = bc.zoo.puma600(), np.random.default_rng(0)
     sim = bc.Simulator(arm, summary=ASKED)
     sim.run(0.01, batch=16, step=1e-3, threads=2, progress=False)
@@ -51,7 +53,7 @@ def alone(runs: int) -> float:
 
 
 def by_study(runs: int) -> tuple[float, float]:
-    """Runs a second from the first chunk to the last, as a long study sees it, and the memory of a worker in GB."""
+    """Return runs per second from the first chunk to the last, as in a long study, and the memory of a worker in GB."""
     memory, marks = Memory(), list[tuple[float, float]]()
     memory.start()
     with tempfile.TemporaryDirectory() as place:

@@ -1,9 +1,10 @@
-"""How excavator_linkage feels at its levers: a full bucket is heavy, a hard cut stalls the arm, and the heap stays.
+"""Response of excavator_linkage to its levers: a full bucket is heavy, a hard cut stalls the arm, and the heap stays.
 
     python examples/feel.py
 
-The same levers are pulled each time; what differs is the load, the soil, or nothing at all. Speeds are those of the
-joints, pressures those of the cylinders (bar, on the side that works). A minute of one core, most of it to compile.
+The same levers are pulled each time; the cases differ in the load, in the soil, or in nothing at all. Speeds are those
+of the joints, pressures those of the cylinders (bar, on the working side). It takes a minute of one core, most of it to
+compile.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def seen(y: Any, name: str) -> float:
 
 
 def lifted(mass: float) -> tuple[float, float]:
-    """The boom is raised for a second and a half: its fastest, deg/s, and the pressure under its pistons."""
+    """Raise the boom for a second and a half; return its highest speed in deg/s and the pressure under its pistons."""
     plant = stepper(M.system, every=0.02, form="projected", **HOW)
     plant.reset()
     plant.tune({"load.mass": mass, "ground.height": -100.0})
@@ -45,7 +46,7 @@ def lifted(mass: float) -> tuple[float, float]:
 
 
 def pulled(soil: str) -> tuple[float, float]:
-    """Teeth half a metre deep, and the stick pulled in for a second and a half: its speed and its pressure."""
+    """Pull the stick in for a second and a half with the teeth half a metre deep; return its speed and pressure."""
     plant, width = stepper(M.system, every=0.02, form="projected", **HOW), M.contact.tool.width
     plant.reset()
     deep = float(M.mechanism.pose(M.mechanism.neutral(), "tip")[2, 3]) + DEPTH

@@ -1,11 +1,11 @@
-"""Model-predictive control of an arm with our derivatives, while the arm runs in the real-time drive.
+"""Model-predictive control of an arm with bellcrank's derivatives, while the arm runs in the real-time drive.
 
     python examples/predictive_control.py [--seconds 3]
 
-Every period the controller looks at the newest state, improves its plan for the torques of the next half second by a
-few steps of gradient descent (Adam) on what the arm will miss, and sends the first of them. What the arm will do is the
-transition of a stepper, twelve times; the gradient is the vjp of all of it, one kernel. How late the controller was,
-and the deadlines of the drive, are printed.
+In every period the controller reads the newest state. It improves its plan for the torques of the next half second by a
+few steps of gradient descent (Adam) on the predicted error of the arm, and sends the first torques. The prediction is
+the transition of a stepper, twelve times; the gradient is the vjp of all of it, one kernel. The lateness of the
+controller and the deadlines of the drive are printed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PERIOD, AHEAD, ROUNDS, STRENGTH = 0.04, 12, 20, 5.0
 class Result:
     missed: Array  # m, at every period
     slowest: float  # s, of the controller
-    late: int  # periods in which it took longer than there is
+    late: int  # periods in which it took longer than the period
     period: float
     report: str  # of the drive's deadlines
 
 
 def plant() -> bc.System:
-    """Two links in a plane, pushed by torques at both joints, with some friction."""
+    """Return two links in a plane, pushed by torques at both joints, with some friction."""
     b = bc.Builder("arm", gravity=(0, 0, 0))
     for k, parent in enumerate(("ground", "upper")):
         name = ("upper", "lower")[k]
@@ -52,7 +52,7 @@ def hand(y: Array) -> Array:
 
 
 class Planner:
-    """A plan of torques, made better at every call."""
+    """A plan of torques, improved at every call."""
 
     def __init__(self, system: bc.System, wanted: Array) -> None:
         step = bc.stepper(system, every=PERIOD, step=PERIOD).transition
@@ -76,7 +76,7 @@ class Planner:
         return found
 
     def __call__(self, y: Array) -> Array:
-        """The torques for now; the rest of the plan moves up."""
+        """Return the torques for now and shift the rest of the plan forward."""
         for _ in range(ROUNDS):
             g = self.gradient(y)
             self.count += 1

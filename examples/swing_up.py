@@ -3,12 +3,12 @@
     python examples/swing_up.py [--rounds 300] [--seed 0] [--plot progress.png]
 
 The cart-pole is bellcrank.gym's; an action of it is one kernel (stepper.transition), and PyTorch gets its gradients
-from our vjp. A rollout is a second long: through a longer one gradients of a falling pole say nothing any more. What
-comes after it is the word of a critic, a second network, which learns it from the rewards on the way; runs go on from
-where the round before left them (as in J. Xu et al., Accelerated policy learning with parallel differentiable
-simulation, 2022). What was learned, in half a minute of one core, is then tried in the stepper, from starts that the
-training has not seen: with --seed 0, 1 and 2, 64, 50 and 100 of a hundred stand after 5 s, 73, 78 and 100 after 8 s.
-Needs PyTorch, and matplotlib for the plot.
+from our vjp. A rollout is a second long: through a longer one the gradients of a falling pole are useless. A critic, a
+second network, estimates what comes after it, and learns this from the rewards on the way. Runs continue from the
+states where the round before ended (as in J. Xu et al., Accelerated policy learning with parallel differentiable
+simulation, 2022). The policy, trained in half a minute of one core, is then tested in the stepper from starts that the
+training has not used: with --seed 0, 1 and 2, 64, 50 and 100 of a hundred stand after 5 s, 73, 78 and 100 after 8 s. It
+needs PyTorch, and matplotlib for the plot.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bellcrank.gym import TASKS
 from bellcrank.torch import wrap
 
 EVERY, STEP, HORIZON, RUNS = 0.04, 0.02, 24, 96
-OLDEST = 100  # actions, after which a run begins anew; so does one that is too far off or too fast
-GAMMA, LAMBDA = 0.98, 0.95  # what the next action counts, and how far a critic trusts the rewards it saw
+OLDEST = 100  # actions, after which a run is restarted; so is one that is too far off or too fast
+GAMMA, LAMBDA = 0.98, 0.95  # discount per action, and weight of observed rewards against the critic
 CRITIC_STEPS, CRITIC_BATCH = 8, 512
 TASK = TASKS["cart_pole_swing_up"]()
 
 
 def seen(y: torch.Tensor) -> torch.Tensor:
-    """What the networks see of a state: a turn more is the same state."""
+    """Return the networks' input for a state: a full turn gives the same input."""
     x, angle, dx, turning = y.unbind(-1)
     return torch.stack([x, 3.0 * torch.sin(angle), 2.0 * torch.cos(angle), dx, 0.5 * turning], -1)
 
@@ -44,13 +44,13 @@ def network(*last: torch.nn.Module) -> torch.nn.Module:
 
 
 def reward(y: torch.Tensor, u: torch.Tensor) -> torch.Tensor:
-    """Upright, in the middle, slow, without much force."""
+    """Return the reward: upright, in the middle, slow, with little force."""
     slow = 0.005 * y[:, 2] ** 2 + 0.003 * y[:, 3] ** 2
     return torch.cos(y[:, 1]) - 0.1 * y[:, 0] ** 2 - slow - 0.005 * u[:, 0] ** 2
 
 
 def anywhere(random: Any) -> dict[str, Any]:
-    """Starts to learn from: hanging, falling, standing."""
+    """Return starts for training: hanging, falling, standing."""
     return {
         "hinge.q": random.uniform(0.0, 6.283), "hinge.v": random.normal(0.0, 1.0),
         "slide.q": random.uniform(-0.5, 0.5), "slide.v": random.normal(0.0, 0.5),
@@ -59,7 +59,10 @@ def anywhere(random: Any) -> dict[str, Any]:
 
 @dataclass
 class Rollout:
-    """states: (actions + 1, runs, 5), as networks see them; rewards: (actions, runs); last: the states themselves."""
+    """A rollout.
+
+    states: (actions + 1, runs, 5), as networks see them; rewards: (actions, runs); last: the states themselves.
+    """
 
     states: torch.Tensor
     rewards: torch.Tensor
@@ -84,7 +87,7 @@ def improve(by: torch.optim.Optimizer, loss: torch.Tensor, network: torch.nn.Mod
 
 
 def judged(critic: torch.nn.Module, found: Rollout) -> torch.Tensor:
-    """What each state was worth: the rewards after it, and sooner or later the critic's word."""
+    """Return the value of each state: the rewards after it, then increasingly the critic's estimate."""
     with torch.no_grad():
         values, worth = critic(found.states.detach())[..., 0], []
         value = values[-1]
@@ -95,7 +98,7 @@ def judged(critic: torch.nn.Module, found: Rollout) -> torch.Tensor:
 
 
 class Runs:
-    """States that go on from round to round; those that are old or lost begin anew."""
+    """States that continue from round to round; those that are old or out of range are restarted."""
 
     def __init__(self, seed: int) -> None:
         self.env = bc.stepper(TASK.plant, RUNS, EVERY, step=STEP, start=anywhere, seed=seed, outputs=["slide.q"])
@@ -105,15 +108,15 @@ class Runs:
     def go_on(self, y: torch.Tensor) -> None:
         self.age += HORIZON
         over = torch.from_numpy(self.age > OLDEST) | (y[:, 0].abs() > 3.0) | (y[:, 3].abs() > 25.0)
-        self.env.reset()  # other starts
+        self.env.reset()  # new starts
         self.y = torch.where(over[:, None], torch.from_numpy(self.env.state.copy()), y.detach())
         self.age[over.numpy()] = 0
 
 
 def train(rounds: int = 300, seed: int = 0) -> tuple[torch.nn.Module, list[float]]:
-    """The policy, and the cost of every round: what was missing to the best reward."""
+    """Return the policy, and the cost of every round: the distance from the best reward."""
     torch.manual_seed(seed)
-    torch.set_num_threads(1)  # the tensors are small, and threads would wait for each other
+    torch.set_num_threads(1)  # the tensors are small, and threads would only wait for each other
     runs, decide, critic = Runs(seed), network(torch.nn.Tanh()), network()
     step = wrap(runs.env.transition)
     by, of = torch.optim.Adam(decide.parameters(), 5e-3, betas=(0.7, 0.95)), torch.optim.Adam(critic.parameters(), 5e-3)
@@ -136,7 +139,7 @@ def train(rounds: int = 300, seed: int = 0) -> tuple[torch.nn.Module, list[float
 
 @torch.no_grad()
 def upright(decide: torch.nn.Module, runs: int = 256, seconds: float = 5.0) -> float:
-    """The share of new runs whose pole stands at the end."""
+    """Return the share of new runs whose pole stands at the end."""
     env = bc.stepper(TASK.plant, runs, EVERY, step=STEP, start=TASK.settings["start"], seed=99)
     for _ in range(round(seconds / EVERY)):
         env.step(decide(seen(torch.from_numpy(env.state))))

@@ -1,4 +1,4 @@
-"""Beams that several tests bend: where one comes to rest under a load, and the spin-up of the literature."""
+"""Beams that several tests bend: their rest position under a load, and the spin-up manoeuvre of the literature."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPUN_LENGTH = 10.0
 
 
 def at_rest(m: Mechanism, frame: str, force: Any, loads: int = 4) -> Any:
-    """q at which the mechanism rests under a force on a frame, in world axes; by Newton's method, the load in steps."""
+    """Return q at rest under a force on a frame, in world axes; Newton's method, with the load applied in steps."""
     balance = bc.kernel(m, "inverse_dynamics", wrenches=(frame,))
     q, still, e = m.neutral(), np.zeros(m.nv), 1e-6
     many = np.zeros((2 * m.nv, m.nv))
@@ -37,7 +37,7 @@ def at_rest(m: Mechanism, frame: str, force: Any, loads: int = 4) -> Any:
 
 
 def spin(t: float) -> tuple[float, float, float]:
-    """Angle, speed and acceleration of the base."""
+    """Return angle, speed and acceleration of the base."""
     if t >= 15.0:
         return 6.0 * t - 45.0, 6.0, 0.0
     k = 2 * math.pi / 15

@@ -1,4 +1,4 @@
-"""A cart with a pole, for tests of what is stepped."""
+"""A cart with a pole: the plant of tests of steppers."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def cart_pole() -> bc.Mechanism:
 
 
 def plant(**more: Any) -> bc.System:
-    """Pushed by one input."""
+    """Return a cart that one input pushes."""
     return bc.system(cart_pole(), control=lambda t, q, v, x, u: {"slide": 10.0 * u["push"]}, inputs=["push"], **more)

@@ -1,6 +1,6 @@
-"""A headless Chromium for the tests of our pages, or a skip where there is none.
+"""Headless Chromium for the tests of HTML pages; the tests are skipped where it is not installed.
 
-With BELLCRANK_BROWSER=required, as in CI, what is missing is a failure: a page that nobody looked at is not tested.
+With BELLCRANK_BROWSER=required, as in CI, a missing browser is a failure instead of a skip.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def missing(what: str) -> None:
 
 @contextmanager
 def playing() -> Iterator[Any]:
-    """Playwright, of which a thread can have one."""
+    """Return Playwright; a thread can have only one instance."""
     try:
         import playwright.sync_api as playwright
     except ImportError:
@@ -47,7 +47,10 @@ def launched(playwright: Any, *flags: str) -> Iterator[Any]:
 
 @contextmanager
 def opening(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens pages of files; whatever one of them logs or asks for from elsewhere is a failure."""
+    """Return a function that opens pages of files.
+
+    It fails if a page logs anything or requests anything from the network.
+    """
     pages, trouble = [], []
 
     def opened(path: Path, width: int, height: int, scheme: str = "light", **more: Any) -> Any:
@@ -67,5 +70,5 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
 
 
 def settled(page: Any) -> None:
-    """Two frames later everything is drawn."""
+    """Wait for two animation frames, after which everything is drawn."""
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

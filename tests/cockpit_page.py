@@ -1,4 +1,7 @@
-"""Pages of `bellcrank drive` in headless Chromium, for tests: a server in a thread, pages that may not complain."""
+"""Pages of `bellcrank drive` in headless Chromium, for tests.
+
+The server runs in a thread, and a page that logs an error fails.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def need_page() -> None:
 
 
 class Server:
-    """A cockpit in a thread."""
+    """A cockpit server in a thread."""
 
     def __init__(self, machine: Any, port: int = 0, make: Any = PythonDrive) -> None:
         need_page()
@@ -59,7 +62,7 @@ class Server:
 
 @contextmanager
 def serving_machines() -> Iterator[Callable[..., Server]]:
-    """Makes servers. They end after the pages, which would complain that nobody answers."""
+    """Return a function that starts servers. They end after the pages, which would otherwise log a lost connection."""
     running = []
 
     def made(machine: Any, **options: Any) -> Server:
@@ -73,7 +76,10 @@ def serving_machines() -> Iterator[Callable[..., Server]]:
 
 @contextmanager
 def opening(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens the page of a server; whatever it logs or asks for from elsewhere is a failure."""
+    """Return a function that opens the page of a server.
+
+    It fails if the page logs or requests anything from the network.
+    """
     contexts, trouble = [], list[str]()
 
     def made(
@@ -86,7 +92,7 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
         beside: Any = None,
         **more: Any,
     ) -> Any:
-        """beside: another page, in whose window this is a tab."""
+        """Open the page of a server; with `beside`, as another tab in the window of that page."""
         context = beside.context if beside else browser.new_context(viewport={"width": width, "height": height}, **more)
         page = context.new_page()
         page.set_default_timeout(2000.0 * PATIENCE)
@@ -105,12 +111,15 @@ def opening(browser: Any) -> Iterator[Callable[..., Any]]:
     yield made
     for context in contexts:
         context.close()
-    # Chromium's own remarks about its software renderer are not the page's.
+    # Chromium's own messages about its software renderer do not come from the page.
     assert [t for t in trouble if "GPU stall" not in t and "GL Driver" not in t] == []
 
 
 def until(page: Any, what: str) -> Any:
-    """Waits for an expression. (Playwright's own way compiles text in the page, which the page's policy forbids.)"""
+    """Wait for a JavaScript expression.
+
+    Playwright's own wait compiles text in the page, which the page's policy forbids.
+    """
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if found := page.evaluate(what):
@@ -120,12 +129,12 @@ def until(page: Any, what: str) -> Any:
 
 
 def pictures(page: Any, more: int) -> None:
-    """Waits for states that are newer."""
-    serial = page.evaluate("cockpit.state()?.serial ?? 0")  # none yet, just after a change
+    """Wait until newer states have arrived."""
+    serial = page.evaluate("cockpit.state()?.serial ?? 0")  # no state yet, just after a change of machine
     until(page, f"cockpit.state()?.serial >= {serial + more}")
 
 
 def heard(page: Any) -> None:
-    """Waits until the server answers what the driver's page said after now."""
+    """Wait until the server has answered a message that the driver's page sends after this call."""
     number = page.evaluate("cockpit.state().input")
     until(page, f"cockpit.state().input >= {number + 5}")

@@ -1,4 +1,4 @@
-"""What all tests share: a cache of their own, and hypothesis set so that a run today is the run of tomorrow."""
+"""Fixtures of all tests: a private cache folder, and a hypothesis profile that makes runs repeatable."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from long_tests import long_among
 from search import Search, TimeIsUp
 from skips import summary
 
-# Buffers of generated code are full of NaN before it writes them (bellcrank.buffers). The package looks at this when it
-# is imported, and none of the modules above imports it; processes that tests start inherit it.
+# Fill buffers of generated code with NaN before it writes them (bellcrank.buffers). The package reads this variable
+# when it is imported, and none of the modules above imports it; processes that tests start inherit it.
 assert "bellcrank" not in sys.modules
 os.environ.setdefault("BELLCRANK_POISON", "1")
 
-# A fixed set of examples: a red run is then about the change at hand. BELLCRANK_HYPOTHESIS=deep looks for new ones.
+# Use a fixed set of examples, so that a failure is caused by the change at hand. BELLCRANK_HYPOTHESIS=deep tries new
+# ones.
 settings.register_profile(
     "fixed",
     derandomize=True,
@@ -54,17 +55,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Half a million objects of tests that were collected stay until the end: nobody need look through them for what
-    could be thrown away, which took an eighth of the time of all tests.
+    """Freeze the half million objects of collected tests, so that the garbage collector does not scan them.
+
+    The scans took an eighth of the time of all tests.
     """
-    given(just(0))(lambda x: None)()  # it looks once for who refers to its own, and would not see what is frozen
+    # hypothesis inspects the referrers of its own objects once, which must happen before they are frozen
+    given(just(0))(lambda x: None)()
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Object code of the tests, out of the user's own cache: one for the run, whichever xdist worker compiles it."""
+    """Cache object code of the tests outside the user's cache: one folder for the run, shared by all workers."""
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -90,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def crossed(config: pytest.Config) -> list[str]:
-    """Return what the tests of combinations have covered; nothing where none was run."""
+    """Return what the tests of combinations have covered, or nothing where none was run."""
     folder = config._tmp_path_factory.getbasetemp() / "crossing"  # type: ignore[attr-defined]
     if not folder.exists():
         return []

@@ -1,4 +1,4 @@
-"""What the tests of kernels on several cores share: kernels that are cut, and the same bits as one core."""
+"""Helpers for tests of kernels on several cores: partitioned kernels, and a bitwise comparison with one core."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COST = {**Machine("", complete(1)).cost, "neg": 0.0}
 
 
 def cheap(processors: int) -> Machine:
-    """Messages cost next to nothing, so that even small mechanisms are cut."""
+    """Return a machine with almost free messages, so that even small mechanisms are partitioned."""
     return Machine(f"cheap({processors})", complete(processors), COST, start=0.2, word=0.01)
 
 
 def cut(
     m: Mechanism, processors: int = 2, quantity: str = "forward_dynamics", patience: int = EVER, **more: Any
 ) -> ParallelKernel:
-    """A kernel that waits for its workers for as long as it takes, unless told otherwise."""
+    """Return a partitioned kernel that waits for its workers without a time limit, unless the arguments set one."""
     k = bc.kernel(m, quantity, machine=cheap(processors), **more)
     assert isinstance(k, ParallelKernel)
     assert k.crew is not None, "nothing was cut"
@@ -38,7 +38,7 @@ def cut(
 
 
 def same(k: ParallelKernel, m: Mechanism, states: int = 20, together: int = 1, seconds: float = 60.0) -> None:
-    """Bits agree with one core, and some states were really computed together."""
+    """Check that all bits agree with one core, and that some states were really computed by several cores."""
     single = bc.kernel(m, k.signature.name, method=k.method, dtype=k.signature.dtype)
     q, v, tau = m.random(3, (states,))
     known = {"q": q, "v": v, "tau": tau, "a": tau}

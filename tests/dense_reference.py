@@ -1,13 +1,13 @@
-"""Accelerations of mechanisms with loops by dense linear algebra with 40 digits, as a reference for all methods.
+"""Accelerations of mechanisms with loops by dense linear algebra with 40 digits: a reference for all methods.
 
-The terms M, C and their biases come from the plain recursions, evaluated with numbers of 40 digits; the rank is not
-decided but given: what the family of the mechanism must have. Then, by a basis E of the null space of C,
+The terms M, C and their biases come from the plain recursions, evaluated with numbers of 40 digits. The rank is given,
+not computed: it is the rank that the family of the mechanism must have. With a basis E of the null space of C,
 
     C a = -bias,  E^T M a = E^T Q
 
-Extended precision (64 bits of mantissa) is not enough: where a small unit carries a large one, E^T M E has a condition
-of up to the square of the ratio of their sizes. Of a tower that grows by 1e7 that leaves 4 to 8 of 19 digits, fewer
-than the methods under test have, which factor graded matrices.
+Extended precision (64 bits of mantissa) is not enough: where a small unit carries a large one, the condition of E^T M E
+is up to the square of the ratio of their sizes. For a tower that grows by 1e7 that leaves 4 to 8 of 19 digits, fewer
+than the methods under test have, because they factor graded matrices.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from bellcrank.model import Mechanism
 
 Array = np.ndarray[Any, Any]
 DIGITS = 40
-ROUNDS = 3  # of Newton's method, each of which doubles the digits
+ROUNDS = 3  # Newton iterations, each of which doubles the digits
 
-numbers = MPContext()  # with a number class of its own, so that mpmath's is not changed
+numbers = MPContext()  # a number class of its own, so that mpmath's global one is not changed
 numbers.dps = DIGITS
 Real = numbers.mpf
 for _name in ("sin", "cos", "tan", "sqrt", "exp", "log", "tanh", "floor"):
@@ -43,7 +43,7 @@ def zeros(*shape: int) -> Array:
 
 
 def terms(m: Mechanism, q: Any, v: Any) -> tuple[Array, Array, Array]:
-    """(values, C, bias) of all equations of the loops."""
+    """Return (values, C, bias) of all loop equations."""
     found = loop_equations(m.tree, list(q), list(v))
     C = zeros(len(found), m.nv)
     for k, e in enumerate(found):
@@ -53,9 +53,9 @@ def terms(m: Mechanism, q: Any, v: Any) -> tuple[Array, Array, Array]:
 
 
 def factored(A: Array, rank: int) -> tuple[Array, Array, list[int], list[int], Array]:
-    """Complete pivoting, so that each dependent unknown is a combination of the independent ones.
+    """Factor with complete pivoting, so that each dependent unknown is a combination of the independent ones.
 
-    Returns the rows and columns that were chosen, in order, the factors, and what is left of A.
+    Returns the chosen rows and columns in order, the factors, and the remainder of A.
     """
     A = A.copy()
     L, U = zeros(len(A), rank), zeros(rank, A.shape[1])
@@ -76,7 +76,7 @@ def factored(A: Array, rank: int) -> tuple[Array, Array, list[int], list[int], A
 
 
 def allowed(m: Mechanism, C: Array, rank: int) -> tuple[Array, Callable[[Array], Array]]:
-    """E, by columns what the loops allow, and a function that gives the x with C x = r that needs no freedom.
+    """Return the null-space basis E by columns, and a function that returns a particular solution x of C x = r.
 
     Pivots are compared in natural sizes. Where redundant equations contradict each other by rounding, a row that nearly
     vanishes in this configuration must not be chosen in place of one that does not.
@@ -103,7 +103,7 @@ def allowed(m: Mechanism, C: Array, rank: int) -> tuple[Array, Callable[[Array],
 
 
 def polished(m: Mechanism, q: Any, rank: int) -> list[Any]:
-    """q with its loops closed to all digits."""
+    """Return q with its loops closed to all digits."""
     now = extended(q)
     for _ in range(ROUNDS):
         value, C, _ = terms(m, now, zeros(m.nv))
@@ -112,7 +112,7 @@ def polished(m: Mechanism, q: Any, rank: int) -> list[Any]:
 
 
 def state(m: Mechanism, q: Any, v: Any, mobility: int) -> tuple[list[Any], Array]:
-    """The nearest configuration and velocity that close the loops to all digits."""
+    """Return the nearest configuration and velocity that close the loops to all digits."""
     rank = m.nv - mobility
     q = polished(m, q, rank)
     E, _ = allowed(m, terms(m, q, zeros(m.nv))[1], rank)
@@ -120,7 +120,7 @@ def state(m: Mechanism, q: Any, v: Any, mobility: int) -> tuple[list[Any], Array
 
 
 def accelerations(m: Mechanism, q: Any, v: Any, tau: Any, mobility: int) -> Array:
-    """Of the nearest configuration and velocity that close the loops to all digits."""
+    """Return the accelerations at the nearest configuration and velocity that close the loops to all digits."""
     q, v = state(m, q, v, mobility)
     _, C, bias = terms(m, q, v)
     E, solved = allowed(m, C, m.nv - mobility)
@@ -132,14 +132,17 @@ def accelerations(m: Mechanism, q: Any, v: Any, tau: Any, mobility: int) -> Arra
 
 
 def _nearest(E: Array, v: Array) -> Array:
-    """The combination of the columns that is v where E has an element of one alone: its independent coordinates."""
+    """Return the combination of the columns of E that equals v in its independent coordinates.
+
+    Those are the rows where E has a single nonzero element.
+    """
     unit = np.eye(E.shape[1])
     free = [int(np.flatnonzero((unit[k] == E).all(axis=1))[0]) for k in range(E.shape[1])]
     return np.asarray(E @ v[free])
 
 
 def _positive(A: Array, b: Array) -> Array:
-    """A^-1 b by Cholesky's factors."""
+    """Return A^-1 b by Cholesky factorisation."""
     n = len(A)
     L = zeros(n, n)
     for i in range(n):

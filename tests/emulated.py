@@ -1,8 +1,8 @@
-"""A GPU played by this processor: the same LLVM text, compiled for here, one thread after the other.
+"""A GPU emulated on the CPU: the same LLVM text, compiled for this processor, one thread after the other.
 
-What NVPTX has and we have not is replaced: the numbers of block and thread are variables, all memory is ordinary
-memory, an approximate reciprocal is a short one. Shared memory is full of NaN before each thread, for nothing may be
-read there that the thread did not write.
+Features that only NVPTX has are replaced: block and thread numbers are variables, all memory is ordinary memory, and an
+approximate reciprocal is one with few digits. Shared memory is filled with NaN before each thread, because a thread may
+read only what it has written itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pytest
 from bellcrank.emit.cpu.host import Library, llvm, target_machine
 
 Array = np.ndarray[Any, Any]
-RESIDENT = 2  # blocks that are at work at once: with more to do, each takes one group after the other
-# Functions of NVPTX, as the text calls them, and what plays them.
+RESIDENT = 2  # blocks that run at once: with more work, each takes one group after the other
+# Functions of NVPTX, as they appear in the text, and their replacements.
 PLAYED = {
     "@llvm.nvvm.read.ptx.sreg.tid.x": ("@tid", ""),
     "@llvm.nvvm.read.ptx.sreg.ctaid.x": ("@ctaid", ""),
@@ -41,7 +41,7 @@ PLAYED = {
     ),
 }
 
-# What is fetched before it is wanted is read, and the place remembered.
+# A prefetch reads the memory and records its address.
 FETCH = """@fetches = global i64 0
 @places = global [65536 x i64] zeroinitializer
 define void @fetch(ptr %p, i64 %o) {
@@ -59,7 +59,7 @@ define void @fetch(ptr %p, i64 %o) {
 
 
 def played(text: str) -> str:
-    """Text for a GPU as text for this processor."""
+    """Return the text for a GPU as text for this processor."""
     text = re.sub(r"^declare .*\n", "", text, flags=re.MULTILINE)
     for name, (other, definition) in PLAYED.items():
         if name in text:
@@ -80,7 +80,10 @@ def played(text: str) -> str:
 
 
 def machine_code(text: str) -> bytes:
-    """Variables become registers first, as for the GPU: a value that a path leaves undefined is seen as one."""
+    """Compile the text.
+
+    Variables become registers first, as for the GPU, so that a value left undefined on a path is detected.
+    """
     binding = llvm()
     module: Any = binding.parse_assembly(text)
     module.verify()
@@ -92,7 +95,7 @@ def machine_code(text: str) -> bytes:
 
 
 class Function:
-    """What bellcrank.emit.cuda.device.DeviceFunction is, made of LLVM text instead of PTX."""
+    """A bellcrank.emit.cuda.device.DeviceFunction made of LLVM text instead of PTX."""
 
     registers = local = 0
 
@@ -111,7 +114,7 @@ class Function:
 
     @property
     def fetched(self) -> list[int]:
-        """Addresses, in the order in which they were asked for."""
+        """Return the prefetched addresses in the order of the requests."""
         count = ctypes.c_int64.from_address(self._library.address("fetches")).value
         return list((ctypes.c_int64 * count).from_address(self._library.address("places")))
 
@@ -124,21 +127,21 @@ class Function:
         self._played(rows, given)
 
     def launch(self, stream: int, rows: int, numbers: Sequence[int]) -> None:
-        """Arguments as a driver takes them: of each as many bytes as the kernel reads."""
+        """Run the kernel with arguments as a driver takes them: as many bytes of each as the kernel reads."""
         self._played(rows, [ctypes.c_uint64(x) for x in numbers])
 
     def _played(self, rows: int, given: Sequence[Any]) -> None:
         call = ctypes.CFUNCTYPE(None, *(type(a) for a in given))(self._address)
         for block in reversed(range(-(-rows // self.threads))):
             for thread in reversed(range(self.threads)):
-                if block * self.threads + thread < rows + 2:  # two beyond the last, which must do nothing
-                    self._memory[:] = 0xFF  # NaN, of either precision
+                if block * self.threads + thread < rows + 2:  # two threads beyond the last row, which must do nothing
+                    self._memory[:] = 0xFF  # NaN in either precision
                     self._place[:] = thread, block
                     call(*given)
 
 
 def fake_cupy() -> Any:
-    """As much of CuPy as simulations use."""
+    """Return the part of CuPy that simulations use."""
     names = ("zeros", "empty", "empty_like", "where", "int64", "broadcast_to", "ascontiguousarray", "moveaxis")
     made = {name: getattr(np, name) for name in names}
     memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
@@ -149,11 +152,11 @@ def fake_cupy() -> Any:
 
 
 class OutOfMemoryError(MemoryError):
-    """CuPy's own."""
+    """CuPy's error of the same name."""
 
 
 def _copied(x: Array, out: Array | None = None) -> Array:
-    """From the GPU: into an array of the same kind that is one piece of memory, or into a new one."""
+    """Copy from the GPU into an array of the same kind that is contiguous, or into a new one."""
     if out is None:
         return np.array(x)
     assert out.flags.c_contiguous
@@ -165,7 +168,7 @@ def _copied(x: Array, out: Array | None = None) -> Array:
 
 @pytest.fixture
 def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """target="cuda" is this processor; call the result with bytes, to say how much memory the device has."""
+    """Make target="cuda" this processor. Call the fixture with a number of bytes to set the memory of the device."""
 
     def memory(size: int) -> None:
         for module in ("sim.gpu_runs", "sim.adjoint_gpu", "emit.cuda.workspace"):

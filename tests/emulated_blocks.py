@@ -1,8 +1,8 @@
-"""Blocks of a GPU played by this processor: threads that meet at barriers, where emulated.py has only lonely ones.
+"""Blocks of a GPU emulated on the CPU: threads that meet at barriers, where emulated.py has only independent threads.
 
-Every thread of a block is one of ours, but only one runs at a time: until it meets the others or ends, then the next
-does, first to last or last to first. If one read what another writes between the same two meetings, the orders would
-give different results, and since shared memory begins as NaN one of them a wrong one.
+Every GPU thread is a thread of this process, but only one runs at a time: it runs until it reaches a barrier or ends,
+then the next one runs, first to last or last to first. If one thread reads what another writes between the same two
+barriers, the two orders give different results. Shared memory starts as NaN, so one of these results is wrong.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ASKED_ANEW = 'asm sideeffect "mov.u32 $0, %tid.x;", "=r"()'
 
 
 class Blocks(emulated.Function):
-    """What bellcrank.emit.cuda.device.DeviceFunction is, made of LLVM text instead of PTX."""
+    """A bellcrank.emit.cuda.device.DeviceFunction made of LLVM text instead of PTX."""
 
     backwards = False
 
     def __init__(self, text: str, name: str, threads: int, shared: int, states: int = 0) -> None:
-        """The text may call @llvm.nvvm.barrier0."""
+        """Compile the text, which may call @llvm.nvvm.barrier0."""
         text = text.replace("@llvm.nvvm.barrier0(", "@meet(").replace(ASKED_ANEW, "@tid()")
         text = text.replace("declare void @meet()\n", "")
         super().__init__(f"{text}\n{MEETING}", name, threads, shared)
@@ -49,11 +49,11 @@ class Blocks(emulated.Function):
         ]
         call = ctypes.CFUNCTYPE(None, *(type(a) for a in given))(self._address)
         for block in range(-(-rows // self.states)):
-            self._memory[:] = 0xFF  # NaN, of either precision
+            self._memory[:] = 0xFF  # NaN in either precision
             self._block(block, lambda: call(*given))
 
     def _block(self, block: int, work: Any) -> None:
-        self._back = threading.Semaphore(0)  # the one that runs gives control back
+        self._back = threading.Semaphore(0)  # the running thread returns control with it
         turns = [threading.Semaphore(0) for _ in range(self.threads)]
         ended = [False] * self.threads
         self._turn = threading.local()
@@ -85,7 +85,7 @@ class Blocks(emulated.Function):
 
 
 class OnGpu(np.ndarray[Any, Any]):
-    """An array that says it lies on a GPU."""
+    """An array that claims to be in GPU memory."""
 
 
 def on_gpu(x: Any) -> bool:
@@ -97,7 +97,7 @@ def adopted(x: Any, name: str) -> Any:
 
 
 def kernels_here(monkeypatch: Any) -> Any:
-    """CudaKernel computes on this processor; gives what plays CuPy."""
+    """Make CudaKernel compute on this processor; return the replacement of CuPy."""
     found = fake_cupy()
     found.empty = lambda *shape: np.empty(*shape).view(OnGpu)
     found.may_share_memory = np.may_share_memory

@@ -1,4 +1,4 @@
-"""A drive that does only what it is told, for tests of what is around it."""
+"""A drive without physics, for tests of the cockpit around it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bellcrank.sim.realtime_drive import DriveSnapshot
 
 
 class FakeDrive:
-    """Counts what it is asked for; its state is what a test sets."""
+    """A drive that records its calls; a test sets its state."""
 
     def __init__(self, system: bc.System, rate: float = 1000.0, integrator: str = "rk4", method: str = "auto") -> None:
         self.system, self.rate, self.integrator, self.method = system, rate, integrator, method

@@ -1,9 +1,10 @@
-"""A process that reads damaged files, one after the other, and says which of them came out wrong.
+"""A process that reads damaged files one after the other and reports every wrong result.
 
     python tests/fuzzing.py KIND FIRST COUNT
 
-Each case is a number: FIRST is the first one, and a case can be looked at alone. It has a process of its own because
-what is looked for would end one: a crash, a hang, a gigabyte. A case that takes longer than PATIENCE is reported.
+Each case has a number, FIRST is the number of the first one, and a case can be repeated alone. The cases run in a
+process of their own because the faults that they look for would end it: a crash, a hang, a gigabyte of memory. A case
+that takes longer than PATIENCE is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from bellcrank.formats import mujoco_process, read
 from bellcrank.model import Mechanism
 from mutation import PLAIN, XML, mutated
 
-PATIENCE = 20  # seconds of work for a case, however busy the machine is
+PATIENCE = 20  # seconds of processor time for a case, however busy the machine is
 MEMORY = 6 << 30
 DATA = Path(__file__).parent / "unit/data"
 ROBOTS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]
@@ -77,7 +78,7 @@ MODEL = """<mujoco model="thing"><compiler angle="degree"/><option gravity="0 1 
 
 
 def sources(kind: str) -> list[str]:
-    """The files that are damaged; real ones where there are any."""
+    """Return the files that are damaged; real ones where they are installed."""
     if kind == "urdf":
         folder = next((f for f in ROBOTS if f.is_dir()), DATA)
         real = [p for p in sorted(folder.rglob("*.urdf")) if p.stat().st_size < 30_000]
@@ -103,7 +104,7 @@ def mechanism(kind: str, data: bytes, folder: Path, base: str) -> Mechanism:
 
 
 def sound(m: Mechanism) -> str:
-    """What is wrong with a mechanism that was read, in words; nothing if nothing is."""
+    """Return a sentence about what is wrong with a mechanism that was read, or an empty text."""
     str(m), repr(m), str(m.report)
     q = m.random(1)[0]
     M = np.array(crba.mass_matrix(m.tree, q.tolist()), dtype=float).reshape(m.nv, m.nv)
@@ -111,13 +112,13 @@ def sound(m: Mechanism) -> str:
         return "the mass matrix is not finite"
     if m.nv and np.linalg.eigvalsh(M)[0] < -1e-9 * np.abs(M).max():
         return f"the mass matrix has the eigenvalue {np.linalg.eigvalsh(M)[0]:g}"
-    with contextlib.suppress(BellcrankError):  # singular, and says so
+    with contextlib.suppress(BellcrankError):  # a singular mechanism, which the error reports
         movable.check_mass_matrix(m)
     return ""
 
 
 def outcome(kind: str, number: int, folder: Path) -> tuple[str, str]:
-    """("read", ""), ("refused", why) or ("wrong", why)."""
+    """Return ("read", ""), ("refused", why) or ("wrong", why)."""
     try:
         m = mechanism(kind, case(kind, number), folder, random.Random(number).choice(("fixed", "floating")))
         wrong = sound(m)
@@ -126,14 +127,15 @@ def outcome(kind: str, number: int, folder: Path) -> tuple[str, str]:
         if not said.strip() or len(said) > 3000:
             return "wrong", f"an error of {len(said)} characters: {said[:200]!r}"
         return "refused", said
-    except Exception as error:  # anything else is what is looked for
+    except Exception as error:  # any other exception is a fault
         return "wrong", f"{type(error).__name__}: {str(error)[:200]}"
     return ("wrong", wrong) if wrong else ("read", "")
 
 
 def forked(command: list[str], input: bytes, **_: Any) -> subprocess.CompletedProcess[bytes]:
-    """What subprocess.run does for mujoco_process, in a child that has MuJoCo already: nine tenths of a case were its
-    import.
+    """Replace subprocess.run of mujoco_process by a forked child that has already imported MuJoCo.
+
+    The import took nine tenths of a case.
     """
     import mujoco  # noqa: F401
 
@@ -175,9 +177,10 @@ def main(kind: str, first: int, count: int) -> None:
     counts = {"read": 0, "refused": 0, "wrong": 0}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(first, first + count):
-            print(number, file=sys.stderr, flush=True)  # the last one is where a crash was
+            print(number, file=sys.stderr, flush=True)  # after a crash, the last printed number is its case
             signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-            faulthandler.dump_traceback_later(30 * PATIENCE, exit=True)  # where no Python runs, an alarm is not heard
+            # an alarm has no effect where no Python code runs
+            faulthandler.dump_traceback_later(30 * PATIENCE, exit=True)
             try:
                 result, why = outcome(kind, number, Path(folder))
             except Hang:

@@ -1,4 +1,7 @@
-"""Simulations that a GPU must do as the CPU does; test_cuda_loop.py plays the GPU, test_cuda_device.py has one."""
+"""Simulations whose results on a GPU must equal those on the CPU.
+
+test_cuda_loop.py emulates the GPU, test_cuda_device.py needs a real one.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.scalar import sin
 
-Case = tuple[Any, float, dict[str, Any]]  # a mechanism or system, seconds, and what else simulate is told
+Case = tuple[Any, float, dict[str, Any]]  # a mechanism or system, seconds, and further arguments of simulate
 G = 9.81
 
 
 def arm(name: str, adaptive: bool) -> Case:
-    """Rows between the steps of an integrator that chooses them, and at some of those of one that does not."""
+    """Rows between the adaptive steps of one integrator, and at some of the fixed steps of another."""
     m = bc.zoo.load("stanford")
     q, v, _ = m.random(0, (5,))
     how = {"tolerance": 1e-8} if adaptive else {"step": 1e-3}
@@ -37,18 +40,18 @@ TOP = bc.Event("top", lambda t, q, v, x, u: v["z"], "record", -1)
 
 
 def bounces(**how: Any) -> Case:
-    """More bounces than there is room for at first, and every run its own."""
+    """More bounces than the record has room for at first, and different ones in every run."""
     return ball(), 6.0, {"q0": np.linspace(0.2, 1.0, 5)[:, None], "every": 0.5, "events": [BOUNCE, TOP], **how}
 
 
 def stops(**how: Any) -> Case:
-    """Some runs meet the floor, and some have not when the time is up."""
+    """Some runs meet the floor, and others reach the end time first."""
     floor = bc.Event("floor", lambda t, q, v, x, u: q["z"])
     return ball(), 0.5, {"q0": np.linspace(0.1, 3.0, 6)[:, None], "every": 0.1, "events": [floor], **how}
 
 
 def fed(**how: Any) -> Case:
-    """Inputs, parameters and starts of every run's own."""
+    """Inputs, parameters and starts that differ in every run."""
     m = bc.zoo.puma600()
     m = m.free(f"{m.bodies[2].name}.mass")
     (name,) = m.parameters
@@ -62,7 +65,7 @@ def fed(**how: Any) -> Case:
 
 
 def fed_event(**how: Any) -> Case:
-    """An event inside a step that ends with new inputs, which it must not see."""
+    """An event inside a step that ends with new inputs; the event must not use them."""
     s = bc.system(ball(), control=lambda t, q, v, x, u: [u["lift"]], inputs=["lift"])
     lift = np.random.default_rng(1).uniform(0, 12, (3, 20))
     more = {"inputs": {"lift": lift}, "input_step": 0.05, "every": 0.05, "events": [BOUNCE, TOP]}
@@ -70,7 +73,7 @@ def fed_event(**how: Any) -> Case:
 
 
 def actuated(**how: Any) -> Case:
-    """Motors with currents, limits and friction, and a control with an integral: states beside those of the joints."""
+    """Motors with currents, limits and friction, and a controller with an integral: states beside those of joints."""
     m = bc.zoo.chain(3)
     a, b, c = (joint.name for joint in m.joints)
     parts = [
@@ -82,7 +85,7 @@ def actuated(**how: Any) -> Case:
 
 
 def rod(at: Sequence[float] = (0.1, 1.0, 2.5), **how: Any) -> Case:
-    """Closed loops that ask for other dependent coordinates on their way."""
+    """Closed loops that need other dependent coordinates during the run."""
     m = bc.zoo.rod_pendulum()
     q = np.array([m.assemble([1 - np.cos(a), -np.sin(a), 0.0])[0] for a in at])
     return m, 1.5, {"q0": q, "every": 0.1, **how}
@@ -152,7 +155,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def ended(case: Case, **more: Any) -> Case:
-    """Without rows."""
+    """Return the case with a record of the end only."""
     m, seconds, settings = case
     return m, seconds, {key: x for key, x in settings.items() if key != "every"} | more
 
@@ -172,7 +175,7 @@ def done(name: str, target: str, **more: Any) -> bc.Record:
 
 
 def same(gpu: bc.Record, cpu: bc.Record, tolerance: float = 1e-9) -> None:
-    """Rows, events, and why each run stopped."""
+    """Check rows, events, and the reason why each run stopped."""
     assert gpu.provenance["target"] == "cuda"
     assert list(gpu.columns) == list(cpu.columns)
     for name in cpu.columns:

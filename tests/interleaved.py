@@ -1,13 +1,13 @@
-"""LLVM IR run in every order: threads of one text over a few words of memory, one access to memory at a time.
+"""Model checker for LLVM IR: run the threads of a text in every order, one memory access at a time.
 
-Between two accesses a thread is alone with its registers, so only accesses are interleaved: that is every order that
-preemption at any instruction can give (of sequentially consistent memory). What a thread is between them, its functions
-and the registers it still needs, is one small number; what becomes of it after reading a value is worked out once. How
-long somebody waits is nobody's business: counters, clocks and whatever a text calls unknown may be anything, and a
-branch on it goes both ways.
+Between two accesses a thread works only on its registers, so only accesses are interleaved. This covers every order
+that preemption at any instruction can give (with sequentially consistent memory). The state of a thread between two
+accesses, its functions and the registers that it still needs, is stored as one small number; the state that follows
+after reading a value is computed once. Waiting times are not modelled: counters, clocks and everything that a text
+calls unknown may have any value, and a branch on such a value goes both ways.
 
-Steps are numbered from BASE, and a state is moved back there when a new one is posted, so that the states of a run
-without end are finitely many: what is explored is all that can ever happen.
+Steps are numbered from BASE, and a state is shifted back there when a new step is posted. So the states of an endless
+run are finitely many, and the search visits every state that can occur.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-BASE = 1 << 20  # the number of the step that was posted last
-SHARED = 1 << 40  # the address of @shared
+BASE = 1 << 20  # number of the step that was posted last
+SHARED = 1 << 40  # address of @shared
 UNKNOWN_REGISTERS = ("%count", "%since")
 NOTHING = re.compile(r"(tail )?call (void|i32) @(sched_yield|free|llvm\.[\w.]+)\(")
 Local = tuple[Any, ...]  # frames, the innermost first: (function, block, index, registers)
 
 
 class ForbiddenError(AssertionError):
-    """Something that must not happen, and after which steps it did."""
+    """A forbidden state was reached; the message lists the steps that lead to it."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Function:
     live: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Which registers are needed from each instruction on."""
+        """Compute which registers are needed from each instruction on."""
         entry: dict[str, frozenset[str]] = dict.fromkeys(self.blocks, frozenset())
         while True:
             before = dict(entry)
@@ -55,7 +55,7 @@ class Function:
 
 
 def _from(lines: Sequence[str], block: str) -> frozenset[str]:
-    """What the phis of a block need when it is entered from another one."""
+    """Return the registers that the phis of a block need when it is entered from another block."""
     return frozenset(
         value
         for line in lines
@@ -66,7 +66,7 @@ def _from(lines: Sequence[str], block: str) -> frozenset[str]:
 
 
 def functions(text: str) -> dict[str, Function]:
-    """What a text defines, by name."""
+    """Return the functions of a text by name."""
     text = re.sub(r"getelementptr \(i8, ptr @shared, i64 (\d+)\)", r"@\1", text).replace("@shared", "@0")
     found = {}
     for name, parameters, body in re.findall(r"^define [^@]*@(\w+)\((.*?)\)[^{]*\{\n(.*?)^\}", text, re.M | re.S):
@@ -102,14 +102,17 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Machine:
-    """unknown: addresses whose content may be anything. ignored: those that only count."""
+    """Threads over shared memory.
+
+    unknown: addresses whose content may be anything. ignored: addresses that only count.
+    """
 
     def __init__(self, text: str, unknown: Iterable[int] = (), ignored: Iterable[int] = ()) -> None:
         self.functions = functions(text)
-        self.functions.pop("clock", None)  # says anything
+        self.functions.pop("clock", None)  # may return anything
         self.unknown, self.ignored = set(unknown), set(ignored)
         self.locals: list[Local] = []
-        self.pending: list[tuple[Any, ...]] = []  # what each is about to do: (what, address, *values)
+        self.pending: list[tuple[Any, ...]] = []  # the next access of each thread: (what, address, *values)
         self._numbers: dict[Local, int] = {}
         self._after: dict[tuple[int, Any], tuple[int, ...]] = {}
         self.visited: set[tuple[str, str]] = set()
@@ -120,7 +123,7 @@ class Machine:
         return self._run(((function, "0", 0, dict(zip(f.parameters, arguments, strict=True))),))
 
     def after(self, local: int, seen: Any) -> tuple[int, ...]:
-        """What becomes of a thread whose access has given a value; more than one where something is unknown."""
+        """Return the thread after its access has returned a value; several threads where something is unknown."""
         found = self._after.get((local, seen))
         if found is None:
             (function, block, index, kept), *outer = self.locals[local]
@@ -133,7 +136,7 @@ class Machine:
         return found
 
     def shifted(self, local: int, change: Callable[[int], int]) -> int:
-        """The same thread, with other numbers of steps."""
+        """Return the same thread with shifted step numbers."""
         frames = tuple(
             (function, block, index, tuple((name, _changed(value, change)) for name, value in registers))
             for function, block, index, registers in self.locals[local]
@@ -148,7 +151,7 @@ class Machine:
         return self._numbers[frames]
 
     def _run(self, frames: Local) -> tuple[int, ...]:
-        """Until each branch of it is about to touch memory."""
+        """Run each branch of the thread until it is about to access memory."""
         found, open_ = [], [frames]
         while open_:
             (function, block, index, registers), *outer = open_.pop()
@@ -164,7 +167,7 @@ class Machine:
         return tuple(found)
 
     def _access(self, line: str, registers: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """(what, address, *values), or None where the line touches no memory that anybody shares."""
+        """Return (what, address, *values), or None where the line accesses no shared memory."""
         if match := re.match(r"%[\w.]+ = load (?:atomic )?\w+, ptr ([^\s,]+)", line):
             address = _value(match[1], registers)
             return None if address in self.unknown else ("load", address)
@@ -205,7 +208,7 @@ class Machine:
                 self.visited.add((name, "0"))
                 callee = (name, "0", 0, dict(zip(f.parameters, values, strict=True)))
                 return [(callee, (function, block, index, kept), *outer)]
-            registers[result] = {"malloc": 0}.get(name)  # of others, anything
+            registers[result] = {"malloc": 0}.get(name)  # any other function may return anything
             return going_on()
         registers[result] = self._computed(rest, registers)
         return going_on()
@@ -259,7 +262,7 @@ def _moved(pending: tuple[Any, ...], change: Callable[[int], int]) -> tuple[Any,
 
 
 def back(by: int) -> Callable[[int], int]:
-    """Numbers of steps, and words that are four times one, that many steps back."""
+    """Return a function that shifts step numbers, and words of four times a step number, back by that many steps."""
 
     def change(value: int) -> int:
         if abs(value - 4 * BASE) < BASE // 2:
@@ -273,8 +276,10 @@ State = tuple[tuple[Any, ...], tuple[int, ...]]  # threads, memory
 
 
 class Search:
-    """All states that there are from some first ones. step: the address of the number of the step; aging: those whose
-    content is only ever compared with it, where all that is long past is the same.
+    """All states that can be reached from some initial ones.
+
+    step: address of the step number. aging: addresses whose content is only compared with the step number, so that all
+    values far in the past are equivalent.
     """
 
     def __init__(self, machine: Machine, cells: Sequence[int], step: int, aging: Iterable[int], limit: int) -> None:
@@ -320,15 +325,15 @@ class Search:
             yield self._settled(result) if what == "store" and address == self.step else result
 
     def first(self, threads: Iterable[int]) -> tuple[Any, ...]:
-        """Threads that have done nothing yet."""
+        """Return threads that have not run yet."""
         return tuple(threads)
 
     def local(self, thread: Any) -> Any:
-        """The number of what a thread is at."""
+        """Return the number of a thread's local state."""
         return thread
 
     def stored(self, state: State, thread: int, address: int) -> int:
-        """What a thread would find at an address."""
+        """Return what a thread would read at an address."""
         return int(state[1][self.place[address]])
 
     def _settled(self, state: State) -> State:
@@ -344,7 +349,7 @@ class Search:
         return tuple(self.machine.shifted(t, change) for t in threads), tuple(words)
 
     def _story(self, state: State) -> str:
-        """How it came to that."""
+        """Return the steps that lead to a state."""
         lines: list[str] = []
         while (before := self._from[state]) is not None:
             k, state = before
@@ -355,7 +360,7 @@ class Search:
         return "\n".join(lines[:60][::-1])
 
     def reaching(self, ends: Callable[[State], bool], may_move: Callable[[State, int], bool]) -> set[State]:
-        """From where an end can be reached if only those move who may."""
+        """Return the states from which an end can be reached if only certain threads move."""
         into: dict[State, list[State]] = {}
         for state, found in self.next.items():
             for k, new in found:
@@ -372,10 +377,12 @@ class Search:
 
 
 class Buffered(Search):
-    """The same where what a thread stores is seen by others later: in any order, but for two stores to one place, and
-    for what was stored before a release, which is seen before it. An exchange waits until all that is seen. That is
-    more than processors do that have stores in order (x86), and all that LLVM may make of the stores of a text; loads
-    stay in order.
+    """Search with store buffers: other threads see the stores of a thread later.
+
+    Stores become visible in any order, except two stores to one address, and except stores before a release, which
+    become visible before it. An exchange waits until all earlier stores are visible. This allows more orders than
+    processors that keep stores in order (x86), and all orders that LLVM may make of the stores of a text; loads stay in
+    order.
     """
 
     def _moves(self, state: State, k: int) -> Iterable[State]:

@@ -1,4 +1,4 @@
-"""Thresholds between code paths, lowered: small mechanisms then take the paths of large ones."""
+"""Lower the thresholds between code paths, so that small mechanisms take the paths of large ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lowered import lower, of_groups
 
 @contextmanager
 def large_paths() -> Iterator[None]:
-    """Lower all thresholds of the group "large" inside (lowered.py)."""
+    """Lower all thresholds of the group "large" inside the block (lowered.py)."""
     with pytest.MonkeyPatch.context() as patch:
         lower(patch, of_groups("large"))
         yield

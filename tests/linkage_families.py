@@ -1,4 +1,4 @@
-"""Families of linkages of any number of parts, in any mixture of sizes and masses, with the mobility each must have.
+"""Families of linkages with any number of parts, mixed sizes and masses, and a known mobility.
 
 A linkage is a list of `Pin`s (hinges, slides and rollers between named bodies), so that any joints that are not needed
 to hold the tree together may be cut. Planar families lie in the xz plane.
@@ -34,7 +34,7 @@ class Pin:
     point: Array
     axis: Array
     kind: str = "revolute"  # or "prismatic", or "roller"
-    line: Array | None = None  # a point of the line, of rollers
+    line: Array | None = None  # for rollers: a point of the line
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Linkage:
         return list(dict.fromkeys(b for p in self.pins for b in (p.one, p.other) if b != "ground"))
 
     def sizes(self) -> dict[str, float]:
-        """How large each body is: the largest distance between its joints."""
+        """Return the size of each body: the largest distance between its joints."""
         places: dict[str, list[Array]] = {}
         for p in self.pins:
             for body in (p.one, p.other):
@@ -56,7 +56,7 @@ class Linkage:
         return {b: max(float(np.linalg.norm(x - y)) for x in at for y in at) for b, at in places.items()}
 
     def moved(self, by: Array, scale: float, prefix: str, base: str) -> Linkage:
-        """The same, `scale` times as large, on `base` instead of the ground, all other names with the prefix."""
+        """Return the linkage scaled by `scale`, on `base` instead of the ground, with a prefix before other names."""
 
         def name(body: str) -> str:
             return base if body == "ground" else prefix + body
@@ -81,7 +81,10 @@ class Linkage:
         gravity: bool = True,
         shuffled: bool = False,
     ) -> Mechanism:
-        """The mechanism. shuffled: any joints are cut that leave a tree; else those that are listed last."""
+        """Return the mechanism.
+
+        shuffled: cut random joints that leave a tree; otherwise cut the joints that are listed last.
+        """
         rng = np.random.default_rng(seed)
         sizes, places = self.sizes(), {}
         for p in self.pins:
@@ -108,7 +111,7 @@ class Linkage:
 
 
 def _tree(pins: Sequence[Pin]) -> list[tuple[Pin, str, str]]:
-    """Joints that reach every body from the ground, each with the body that carries and the one that is carried."""
+    """Return joints that reach every body from the ground, each with the carrying body and the carried one."""
     reached, found = {"ground"}, list[tuple[Pin, str, str]]()
     more = True
     while more:
@@ -127,7 +130,7 @@ def _tree(pins: Sequence[Pin]) -> list[tuple[Pin, str, str]]:
 
 
 def lift(stages: int, length: float = 2.0, angle: float = 0.3, rollers: bool = True) -> Linkage:
-    """A scissor lift with a table on it: one freedom, however many stages."""
+    """Return a scissor lift with a table on it: one degree of freedom for any number of stages."""
     wide, high = length * np.cos(angle), length * np.sin(angle)
 
     def at(x: float, z: float) -> Array:
@@ -154,7 +157,7 @@ def lift(stages: int, length: float = 2.0, angle: float = 0.3, rollers: bool = T
 
 
 def ring(bars: int, size: float = 1.0, seed: int = 0) -> Linkage:
-    """A polygon of bars with hinges between them, one of which stands still."""
+    """Return a polygon of bars with hinges between them; one bar is fixed."""
     rng = np.random.default_rng(seed)
     angles = 2 * np.pi * (np.arange(bars) + rng.uniform(-0.2, 0.2, bars)) / bars
     points = size * rng.uniform(0.8, 1.2, bars)[:, None] * np.stack([np.cos(angles), 0 * angles, np.sin(angles)], 1)
@@ -164,7 +167,7 @@ def ring(bars: int, size: float = 1.0, seed: int = 0) -> Linkage:
 
 
 def ladder(rungs: int, size: float = 1.0, seed: int = 0) -> Linkage:
-    """A bar on parallel cranks: one freedom, and all cranks but two are redundant."""
+    """Return a bar on parallel cranks: one degree of freedom, and all cranks but two are redundant."""
     rng = np.random.default_rng(seed)
     arm = size * np.array([0.3, 0.0, 0.8])
     pins = []
@@ -200,7 +203,10 @@ def sarrus_lift(size: float = 1.0, seed: int = 0) -> Linkage:
 
 
 def bricard_ring(size: float = 1.0, seed: int = 0) -> Linkage:
-    """Six equal bars with hinges at right angles (R. Bricard, 1927): trihedral, in its symmetric configuration."""
+    """Return six equal bars with hinges at right angles (R.
+
+    Bricard, 1927): trihedral, in the symmetric configuration.
+    """
     points = size * np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1], [0, 0, 1]], float)
     axes = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]], float)
     names = ["ground", *(f"bar{i}" for i in range(1, 6)), "ground"]
@@ -209,7 +215,7 @@ def bricard_ring(size: float = 1.0, seed: int = 0) -> Linkage:
     return Linkage("bricard", pins, 1)
 
 
-# -- many of them in one mechanism
+# -- several linkages in one mechanism
 
 UNITS: dict[str, Callable[[float, int], Linkage]] = {
     "four_bar": four_bar,
@@ -223,7 +229,7 @@ UNITS: dict[str, Callable[[float, int], Linkage]] = {
 
 
 def tower(units: Sequence[str], sizes: Sequence[float], seed: int = 0) -> Linkage:
-    """Linkages on top of each other, each of which stands on the body of the one below that is last in its list."""
+    """Return a tower of linkages, each of which stands on the last body in the list of the one below."""
     pins, mobility, base, at = list[Pin](), 0, "ground", np.zeros(3)
     for k, (unit, size) in enumerate(zip(units, sizes, strict=True)):
         one = UNITS[unit](size, seed + k).moved(at, 1.0, f"u{k}_", base)
@@ -235,7 +241,7 @@ def tower(units: Sequence[str], sizes: Sequence[float], seed: int = 0) -> Linkag
 
 
 def row(units: Sequence[str], sizes: Sequence[float], seed: int = 0) -> Linkage:
-    """Linkages side by side on the ground."""
+    """Return linkages side by side on the ground."""
     made = [
         UNITS[u](s, seed + k).moved(np.zeros(3), 1.0, f"u{k}_", "ground") for k, (u, s) in enumerate(zip(units, sizes))
     ]

@@ -1,8 +1,8 @@
-"""Which tests take too long for `make test`; `make test-all` has them all.
+"""Selection of the tests that take too long for `make test`; `make test-all` runs every test.
 
-What they take is measured (seconds.py). A family, one function with all its cases, has a second, or what ALLOWED says:
-a case that takes half as long again is long, and of the others an evenly spread few stay. So nobody keeps a list; a new
-test, which nobody has measured, is in the fast suite unless LONG names it.
+The selection follows from measured times (seconds.py). A family, one function with all its cases, may take one second,
+or the time in ALLOWED. A case that takes half as long again is long, and an evenly spread subset of the other cases
+stays. So there is no list to maintain; a new test without a measured time is in the fast suite unless LONG names it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cache
 from seconds import family, name_of, seconds
 
 BUDGET = 1.0  # seconds of a family in make test
-CASE = 1.5  # times that a single case may take
-# More than that for what nothing shorter says.
+CASE = 1.5  # factor on the budget for a single case
+# A larger budget for tests that have no shorter substitute.
 ALLOWED = {
     "test_quality.py::test_mypy_strict": 120.0,
     "test_quality.py::test_functions_are_simple": 4.0,
@@ -69,7 +69,7 @@ ALLOWED = {
     "test_schedule_page_live.py::test_light_and_dark": 4.0,
     "test_record_page_live.py::test_a_large_mechanism": 4.0,
 }
-# Not measured yet, and surely long: by what they are called; a star where cases differ.
+# Tests without a measured time that are surely long, by name; a star stands for the cases.
 LONG = (
     "test_plugins.py::test_a_change_of_any_file_of_a_package_is_seen*",
     "test_export_stack.py::test_large_machines*",
@@ -223,7 +223,7 @@ LONG = (
 
 
 def long_among(nodes: Sequence[str]) -> set[str]:
-    """Those of the tests at hand that only `make test-all` runs; of one that is asked for alone none is superfluous."""
+    """Return the tests that only `make test-all` runs; a test that is requested alone always runs."""
     families: dict[str, list[str]] = {}
     for node in nodes:
         families.setdefault(family(name_of(node)), []).append(node)
@@ -231,7 +231,7 @@ def long_among(nodes: Sequence[str]) -> set[str]:
 
 
 def _staying(of: str, cases: Sequence[str]) -> Sequence[str]:
-    """The cases of a family that fit its budget, from the first to the last."""
+    """Return the cases of a family that fit its budget, from the first to the last."""
     budget = ALLOWED.get(of, BUDGET)
     short = [node for node in cases if seconds(name_of(node)) <= CASE * budget and not is_long(node)]
     total = sum(seconds(name_of(node)) for node in short)
@@ -242,14 +242,17 @@ def _staying(of: str, cases: Sequence[str]) -> Sequence[str]:
 
 
 def is_long(node: str) -> bool:
-    """Whether LONG has it."""
+    """Return whether LONG names the test."""
     name = name_of(node)
     return any(p.match(name) for p in (*_patterns().get(name.partition("::")[0], ()), *_patterns()[""]))
 
 
 @cache
 def _patterns() -> dict[str, list[re.Pattern[str]]]:
-    """By their files; those of several files under "". Compiled once: there are many, and thousands of tests."""
+    """Return the patterns by file, those for several files under "".
+
+    They are compiled once, because there are many patterns and thousands of tests.
+    """
     found: dict[str, list[re.Pattern[str]]] = {"": []}
     for pattern in LONG:
         file = pattern.partition("::")[0]

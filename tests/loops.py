@@ -1,4 +1,4 @@
-"""Random mechanisms with closed loops for the tests: random trees, closed where they happen to be."""
+"""Random mechanisms with closed loops: random trees, closed in a random configuration."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bellcrank.model import Frame, Loop, Mechanism, Spring
 from bellcrank.model.parts import EQUATIONS, matrix, triple
 from trees import ALL, SINGLE, Array, rotation, trees
 
-# What rolls or follows a law has tests of its own : not any pose will do for it.
+# Rolling joints and prescribed motions have tests of their own: they do not allow every pose.
 OWN = ("ball_on_plane", "wheel_on_plane", "knife_edge", "point_on_surface", "point_on_curve", "combination", "cam")
 KINDS = tuple(k for k in EQUATIONS if k not in OWN)
-# Loops that are closed at random may hold, or be so near to where they would that rounding is thought of.
+# Loops closed at random may be singular, or so close to singular that the package warns of rounding.
 at_random = pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning", "ignore:.*not exact:RuntimeWarning")
 FRAMED = tuple(k for k in KINDS if k not in ("gear", "rack"))
 
@@ -28,7 +28,7 @@ def pose(m: Mechanism, q: Sequence[float], frame: str) -> Array:
 
 
 def closed(m: Mechanism, seed: int, kinds: Sequence[str], springs: int = 0) -> tuple[Mechanism, list[float]]:
-    """The tree with loops of these kinds between any two bodies, and the configuration in which all of them close."""
+    """Return the tree with loops of these kinds between any two bodies, and a configuration that closes all of them."""
     rng = np.random.default_rng(seed)
     q = m.random(seed)[0].tolist()
     names = [m.ground, *(b.name for b in m.bodies)]
@@ -73,7 +73,7 @@ def _on(m: Mechanism, q: Sequence[float], body: str, X: Array) -> Any:
 
 
 def _allowed(kind: str, rng: np.random.Generator) -> Array:
-    """Anything that the joint leaves free: x b in frame a."""
+    """Return a random pose of b in a that the joint allows."""
     X = np.eye(4)
     t = rng.uniform(-1, 1)
     turned = np.array([[np.cos(t), -np.sin(t), 0.0], [np.sin(t), np.cos(t), 0.0], [0.0, 0.0, 1.0]])
@@ -98,7 +98,10 @@ Closed = tuple[Mechanism, list[float]]
 def looped(
     kinds: Sequence[str] = KINDS, most: int = 3, springs: int = 0, joints: Sequence[str] = ALL, **options: Any
 ) -> st.SearchStrategy[Closed]:
-    """(mechanism, configuration that closes its loops). kinds: of loops; joints: of the tree."""
+    """Return (mechanism, configuration that closes its loops).
+
+    kinds: kinds of loops; joints: kinds of joints of the tree.
+    """
     return st.builds(
         closed,
         m=trees(joints, **options),

@@ -1,4 +1,4 @@
-"""Motions with a known solution, for the laws of integrators, over any scalar."""
+"""Motions with a known solution, for tests of integrators, over any scalar."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.spatial.vector import Vec
 @dataclass(frozen=True)
 class Motion:
     problem: Problem
-    exact: Callable[[float], State]  # y at t
+    exact: Callable[[float], State]  # returns y at t
 
     @property
     def start(self) -> State:
@@ -25,9 +25,9 @@ class Motion:
 
 
 def elliptic(u: float, m: float) -> tuple[float, float, float]:
-    """Jacobi's sn, cn, dn by the arithmetic-geometric mean (Abramowitz and Stegun 16.4)."""
+    """Return Jacobi's sn, cn, dn by the arithmetic-geometric mean (Abramowitz and Stegun 16.4)."""
     a, b, c = [1.0], math.sqrt(1.0 - m), [math.sqrt(m)]
-    while abs(c[-1]) > 1e-10:  # the next one is its square, and below rounding nothing converges
+    while abs(c[-1]) > 1e-10:  # the next one is its square; below rounding nothing converges
         c.append((a[-1] - b) / 2)
         a.append((a[-1] + b) / 2)
         b = math.sqrt(a[-2] * b)
@@ -56,7 +56,7 @@ SPRING = Motion(
     _spring,
 )
 
-# A pendulum pushed so that q = sin t, and a lagging sensor x that must show the same.
+# A pendulum pushed so that q = sin t, and a first-order sensor x whose solution is sin t, too.
 PUSHED = Motion(
     Problem(
         f=lambda t, y: [y[1], -sin(y[0]) + sin(sin(t)) - sin(t), y[1] + 3.0 * (sin(y[0]) - sin(y[2]))],
@@ -87,7 +87,7 @@ def unit(y: State) -> State:
 
 
 def jacobian_of_quadratic(f: Callable[[Scalar, State], State]) -> Callable[[Scalar, State], tuple[list[State], State]]:
-    """Central differences are exact for polynomials of degree 2."""
+    """Return the Jacobian by central differences, which are exact for polynomials of degree 2."""
 
     def jacobian(t: Scalar, y: State) -> tuple[list[State], State]:
         columns = []
@@ -105,10 +105,13 @@ _ATTITUDE = unit([0.1, 0.7, -0.3, 0.5, 0.0, 0.0, 0.0])[:4]
 
 
 def _turning(t: float) -> State:
-    """A body of revolution: it precesses about its momentum and spins about its axis, both evenly."""
+    """Return a free body of revolution.
+
+    It precesses about its momentum and spins about its axis, both at constant rates.
+    """
     a, b, c = _SPIN
     slip = c * (1.0 - POLAR / ROUND)
-    # In the body at t = 0 the momentum over ROUND is (a, b, POLAR/ROUND c).
+    # In body axes at t = 0 the momentum over ROUND is (a, b, POLAR/ROUND c).
     q = rotate_quaternion(
         rotate_quaternion(_ATTITUDE, Vec(a * t, b * t, POLAR / ROUND * c * t)), Vec(0.0, 0.0, slip * t)
     )
@@ -116,7 +119,7 @@ def _turning(t: float) -> State:
     return [*q, a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle), c]
 
 
-# A body of revolution, free in space, on a unit quaternion.
+# A free body of revolution on a unit quaternion.
 TOP = Motion(
     Problem(
         f=_top,
@@ -134,7 +137,7 @@ MOTIONS = {"spring": SPRING, "pushed": PUSHED, "top": TOP}
 
 
 def drive(method: Integrator, problem: Problem, y: State, h: float, steps: int) -> list[Step]:
-    """Steps from t = 0 with a constant h."""
+    """Take steps from t = 0 with a constant h."""
     memory, done = method.begin(problem, 0.0, y, h), []
     for i in range(steps):
         done.append(method.step(problem, i * h, y, h, memory))
@@ -147,5 +150,5 @@ def distance(a: State, b: State) -> float:
 
 
 def slope(h: list[float], error: list[float]) -> float:
-    """The exponent p of error ~ h^p."""
+    """Return the exponent p of error ~ h^p."""
     return float(np.polyfit(np.log(h), np.log(error), 1)[0])

@@ -1,4 +1,4 @@
-"""Files as they should not be: real ones, damaged in every way that a keyboard, a tool or an attacker might."""
+"""Damaged files: real files, changed as a keyboard, a tool or an attacker might change them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCTYPES = (
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 ATTRIBUTE = re.compile(r'([\w:]+)="([^"]*)"')
 ELEMENT = re.compile(r"<(\w+)\b[^<>]*(?:/>|>[^<>]*</\1>)")
-# What YAML and TOML make of a word: dates, tags, anchors, merges, depths.
+# Words with a special meaning in YAML and TOML: dates, tags, anchors, merges, depths.
 VALUES = (
     *("2020-13-45", "!!int x", "!!float y", "!!timestamp 2020-13-45", "!!binary ?", "!!set {a}", "!!omap [a]", "~"),
     *("&a [*a, *a]", "*b", "{<<: *c}", "? [a]", "{[1]: 2}", "{{}: 2}", "!!python/object/apply:os.getcwd []", "|", ">"),
@@ -81,7 +81,7 @@ def _exchanged(pattern: re.Pattern[str], by: Sequence[str], group: int = 0) -> C
 
 
 def _swapped(rng: random.Random, text: str) -> str:
-    """One attribute's value where another's should be: names that are somebody else's, numbers that are words."""
+    """Put one attribute's value where another's should be: a name of another thing, a word for a number."""
     found = list(ATTRIBUTE.finditer(text))
     if len(found) < 2:
         return text
@@ -127,7 +127,7 @@ def _bomb(rng: random.Random, text: str) -> str:
 
 
 TEXT: tuple[Change, ...] = (_cut, _repeated, _moved, _noise, _end, _exchanged(NUMBER, NUMBERS))
-# What stays well-formed goes further than what does not: most of the changes are such.
+# Well-formed changes reach further into a reader than malformed ones, so most changes are well-formed.
 XML: tuple[Change, ...] = (
     *TEXT, *[_exchanged(NUMBER, NUMBERS)] * 7, *[_exchanged(ATTRIBUTE, WORDS, 2)] * 2, *[_swapped] * 5,
     *[_attribute_gone] * 2, *[_element] * 4, _doctype,
@@ -140,7 +140,7 @@ ENCODINGS = ("utf-16", "utf-16-be", "utf-32", "latin-1", "utf-7", "utf-8-sig", "
 
 
 def mutated(rng: random.Random, text: str, changes: Sequence[Change]) -> bytes:
-    """The text after one to four changes, and now and then in another encoding or with bytes that are none."""
+    """Return the text after one to four changes, sometimes in another encoding or with invalid bytes."""
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         text = rng.choice(changes)(rng, text)[:2_000_000]
     if rng.random() < 0.04:

@@ -1,4 +1,7 @@
-"""Linkages that move although counting says that they cannot, in random proportions, with any joint cut."""
+"""Over-constrained linkages that move although a count of equations gives no mobility, in random proportions.
+
+Any joint may be cut.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Hinge:
 def linkage(
     name: str, hinges: Sequence[Hinge], cut: Sequence[str], seed: int, gravity: bool = True, turned: bool = True
 ) -> Mechanism:
-    """Bodies with some inertia between these hinges, the whole turned somehow; hinges in `cut` close the loops."""
+    """Return bodies with some inertia between these hinges, turned at random; hinges in `cut` close the loops."""
     rng = np.random.default_rng(seed)
     R = rotation(rng) if turned else np.eye(3)
     places: dict[str, list[Array]] = {}
@@ -57,7 +60,7 @@ def linkage(
 
 
 def plates(levels: int, cranks: int, seed: int) -> list[Hinge]:
-    """A stack of plates, each on parallel cranks on the one below."""
+    """Return a stack of plates, each on parallel cranks on the one below."""
     rng = np.random.default_rng(seed)
     hinges, below = [], "ground"
     base = np.zeros(3)
@@ -76,7 +79,10 @@ def plates(levels: int, cranks: int, seed: int) -> list[Hinge]:
 
 
 def bennett(seed: int) -> list[Hinge]:
-    """Four hinges, opposite sides alike, lengths as the sines of the twists (G. T. Bennett, 1903)."""
+    """Return four hinges with equal opposite sides, lengths in proportion to the sines of the twists (G.
+
+    T. Bennett, 1903).
+    """
     rng = np.random.default_rng(seed)
     alpha, beta = rng.uniform(0.4, 0.9), rng.uniform(1.2, 2.2)
     a = rng.uniform(0.4, 1.0)
@@ -102,7 +108,7 @@ def _denavit(turn: float, length: float, twist: float) -> Array:
 
 
 def sarrus(seed: int) -> list[Hinge]:
-    """A plate on two legs of three parallel hinges each, in different directions (P. F. Sarrus, 1853)."""
+    """Return a plate on two legs of three parallel hinges each, in different directions (P. F. Sarrus, 1853)."""
     rng = np.random.default_rng(seed)
     hinges = []
     for k, turn in enumerate((0.0, rng.uniform(0.9, 2.2))):
@@ -127,7 +133,7 @@ KINDS = {
 
 
 def some(kind: str, seed: int, gravity: bool = True) -> Mechanism:
-    """One of them, with as many joints cut as it has loops, at random."""
+    """Return a random one of them, with as many joints cut as it has loops."""
     hinges = KINDS[kind](seed)
     bodies = {b for h in hinges for b in (h.one, h.other)} - {"ground"}
     rng = np.random.default_rng(seed + 1)

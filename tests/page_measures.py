@@ -1,10 +1,10 @@
-"""What is measured of any page: boxes that lie on each other or outside the window, words that are cut, contrast."""
+"""Layout measurements of any page: overlapping boxes, boxes outside the window, clipped words, and contrast."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# What a person sees of an element: its box without what scrolling containers hide. Null: nothing.
+# Return the visible box of an element: its box without the parts that scrolling containers hide, or null.
 _SEEN = """
 const seen = (e) => {
   if (!e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return null;
@@ -23,7 +23,7 @@ const named = (e) => {
 const own = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
 """
 
-# Blocks may not lie on each other, nor words and controls, nor anything stick out of the window.
+# Blocks, words and controls must not overlap, and nothing may lie outside the window.
 _BOXES = (
     """(selector) => {"""
     + _SEEN
@@ -55,7 +55,7 @@ return { problems, blocks, words };
 }"""
 )
 
-# The least contrast (WCAG 2) of every word, over black and over white where what lies behind shines through.
+# The lowest contrast (WCAG 2) of every word, over black and over white where the background is transparent.
 _CONTRAST = (
     """() => {"""
     + _SEEN
@@ -102,7 +102,7 @@ return found;
 
 
 def boxes(page: Any, selector: str) -> dict[str, Any]:
-    """What is wrong, and how much was looked at."""
+    """Return the faults and the number of measured elements."""
     found: dict[str, Any] = page.evaluate(_BOXES, selector)
     return found
 

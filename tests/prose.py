@@ -1,6 +1,6 @@
-"""What the tests of README.md and docs/ share: the blocks of a page, and running them.
+"""Helpers for the tests of README.md and docs/: the code blocks of a page, and running them.
 
-BELLCRANK_UPDATE=1 writes what the commands print now into the page instead of comparing it.
+With BELLCRANK_UPDATE=1 the output of the commands is written into the page instead of compared with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def run_python(page: Path) -> None:
-    """Runs a page's Python from top to bottom; `expression  # -> text` must print as that text."""
+    """Run a page's Python from top to bottom; `expression  # -> text` must print as that text."""
     scope: dict[str, Any] = {"__name__": "page"}
     text = page.read_text("utf-8")
     for block in blocks(page, "python"):
@@ -42,8 +42,9 @@ def run_python(page: Path) -> None:
 
 
 def run_console(page: Path, folder: Path) -> None:
-    """Runs a page's `$ commands`; what they print must be what the page shows: spaces, times and sizes aside, and `...`
-    for anything.
+    """Run a page's `$ commands`; their output must equal the text on the page.
+
+    Spaces, times and sizes may differ, and `...` stands for anything.
     """
     text = page.read_text("utf-8")
     for block in blocks(page, "console"):
@@ -65,7 +66,7 @@ def run_console(page: Path, folder: Path) -> None:
 
 
 def lasting(text: str) -> str:
-    """What is the same on every computer."""
+    """Return the part of the text that is the same on every computer."""
     return re.sub(r"-{5,}", "-----", MEASURED.sub(r"# \1", text)).strip() + "\n"
 
 

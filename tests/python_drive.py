@@ -1,6 +1,6 @@
-"""A Drive in Python for tests of the cockpit: the same interface as bellcrank.sim.Drive, stepping in a thread.
+"""A drive in Python for tests of the cockpit: the same interface as bellcrank.sim.Drive, stepping in a thread.
 
-On a computer that others use it keeps real time only roughly. Nothing is measured with it but the cockpit.
+It keeps real time only roughly on a shared computer, so it is used for tests of the cockpit and for no timing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.realtime_drive import DriveSnapshot
 from bellcrank.sim.systems import System
 
-SPAN = 0.005  # s simulated at a time, or the next whole number of steps
+SPAN = 0.005  # s of simulation at a time, or the next whole number of steps
 EDGES = [float(x) for x in np.geomspace(1e-6, 1e-3, 13)]
 
 

@@ -1,4 +1,4 @@
-"""Calls of everything public as they should be: what wrong_calls.py takes one argument out of."""
+"""Valid calls of everything public; wrong_calls.py replaces single arguments of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA = Path(__file__).parent / "unit/data"
 
 
 def objects(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Things whose methods are called, by name: each is made when it is wanted."""
+    """Return the objects whose methods are called, by name; each is made when it is needed."""
 
     @cache
     def free() -> bc.Mechanism:
@@ -71,7 +71,7 @@ def built() -> bc.Builder:
 
 @cache
 def strangers() -> list[Any]:
-    """Things as they should be, of other machines than those above."""
+    """Return valid values that belong to other machines than those above."""
     m, looped = bc.zoo.pendulum(), bc.zoo.parallel_cranks(2)
     pushed = bc.system(m, inputs={"twist": 0.0}, control=lambda t, q, v, x, u: [u[0]])
     env = bc.stepper(pushed, batch=3, every=0.02)
@@ -96,11 +96,15 @@ def strangers() -> list[Any]:
 
 
 def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
-    """Values that fit, by the name of an argument; by CALLABLE.ARGUMENT where they differ. cheap: without runs."""
+    """Return valid values by the name of an argument, or by CALLABLE.ARGUMENT where they differ.
+
+    cheap: leave out what runs.
+    """
     m, q = bc.zoo.chain(2), np.zeros(2)
     free = m.free("link1.mass")
     n = 3
-    robot = Path(shutil.copy(DATA / "arm.urdf", folder))  # whatever a wrong call writes is written there
+    # a wrong call may write a file, which must stay in this folder
+    robot = Path(shutil.copy(DATA / "arm.urdf", folder))
     K = np.kron(np.array([[1.0, -1, 0], [-1, 2, -1], [0, -1, 1]]), np.eye(3))
     return {
         "mechanism": m, "plant": m, "what": m, "thing": m, "seconds": 0.01, "q": q, "v": q, "a": q, "tau": q, "h": 0.01,
@@ -137,13 +141,13 @@ def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
 
 
 def _model(m: bc.Mechanism) -> SimpleNamespace:
-    """What a pinocchio.Model of a chain of hinges says of its coordinates."""
+    """Return the coordinate layout of a pinocchio.Model of a chain of hinges."""
     joints = [SimpleNamespace(nq=int(i >= 0), nv=int(i >= 0), idx_q=i, idx_v=i) for i in range(-1, m.nv)]
     return SimpleNamespace(names=["universe", *(j.name for j in m.joints)], joints=joints, nq=m.nq, nv=m.nv)
 
 
 def _parts() -> dict[str, Any]:
-    """For forces, actuators, controls and a builder."""
+    """Return valid values for forces, actuators, controls and a builder."""
     steel, valve = bc.Material.steel(), actuators.ProportionalValve(1e-3, 2e7, 3e7)
     structure = beam_modes(Beam(2.0, bc.Section.circle(0.05), steel, 4), ("bend_z",), {"end": 1.0}, 1, False, np.inf)
     return {
@@ -164,7 +168,7 @@ def _parts() -> dict[str, Any]:
 
 
 def _own(folder: Path) -> dict[str, Any]:
-    """What single callables need, by THING.CALLABLE.ARGUMENT, CALLABLE.ARGUMENT or THING.ARGUMENT."""
+    """Return values for single callables, by THING.CALLABLE.ARGUMENT, CALLABLE.ARGUMENT or THING.ARGUMENT."""
     m, looped, q = bc.zoo.chain(2), bc.zoo.four_bar(), np.zeros(2)
     base = identify.base_parameters(m)
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""How many robot files were found, compared and refused: lines at the end of a run, from what tests recorded."""
+"""Summary lines at the end of a run: how many robot files were found, compared and refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ KINDS = ("MJCF file", "URDF file")
 
 
 def summary(recorded: Iterable[tuple[str, object]]) -> list[str]:
-    """Return a line for each kind of file. recorded: (kind, result) of every test; others are left aside."""
+    """Return a line for each kind of file. recorded: (kind, result) of every test; other results are ignored."""
     found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for kind, result in recorded:
         if kind in found:

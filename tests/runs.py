@@ -1,4 +1,4 @@
-"""Records for tests, by a Runge-Kutta loop in Python that shares nothing with the simulator."""
+"""Records for tests, made by a Runge-Kutta loop in Python that shares no code with the simulator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.record import Record, Stop, state_columns
 
 
 def rk4(m: Mechanism, q: Any, v: Any, seconds: float, h: float, every: int = 1, **more: Any) -> Record:
-    """Free motion; q and v of any batch shape."""
+    """Return a free motion; q and v may have any batch shape."""
     q, v = np.asarray(q, float), np.asarray(v, float)
 
     def a(q: Any, v: Any) -> Any:
@@ -36,7 +36,7 @@ def rk4(m: Mechanism, q: Any, v: Any, seconds: float, h: float, every: int = 1, 
 
 
 def same(a: Record, b: Record) -> None:
-    """Equal to the last bit, in everything that a file can hold."""
+    """Check equality to the last bit in everything that a file can hold."""
     assert a.columns == b.columns
     assert a.batch == b.batch
     for name in a.columns:

@@ -1,8 +1,7 @@
-"""How long hypothesis may look for an example that fails: of five hundred, those that a test has the time for.
+"""A time limit for the search of hypothesis: of five hundred examples, those that fit into the time of the test.
 
-Some tests take a second for an example, and others a millisecond. With five hundred of each `make test-all` took five
-hours of a processor, so that nobody ran it from end to end. Now each has some time, and those that are quick look at
-all of theirs.
+Some tests take a second for an example, and others a millisecond. With five hundred examples each, `make test-all` took
+five hours of processor time. With a time limit for each test, fast tests still try all their examples.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 
 class TimeIsUp(pytest.skip.Exception):
-    """What hypothesis lets through at once, whatever it was about to draw."""
+    """An exception that hypothesis passes on at once, whatever it was about to draw."""
 
 
 class Search:
-    """The time of one test after the other."""
+    """The time limit of one test after the other."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.until, self.failed = 0.0, False
 
     def begin(self, item: pytest.Item) -> None:
-        """A test begins. The first example that ends too late ends it (TimeIsUp)."""
+        """Start a test. The first example that ends after the limit ends the test (TimeIsUp)."""
         self.until, self.failed = time.monotonic() + self.seconds, False
         given = getattr(getattr(item, "obj", None), "hypothesis", None)
         if given is not None and not hasattr(given.inner_test, "timed"):
@@ -38,12 +37,13 @@ class Search:
         def timed(*args: Any, **named: Any) -> None:
             try:
                 test(*args, **named)
-            except UnsatisfiedAssumption:  # an example that says nothing
+            except UnsatisfiedAssumption:  # an example that hypothesis rejects
                 raise
             except Exception:
                 self.failed = True
                 raise
-            if time.monotonic() > self.until and not self.failed:  # what failed is made smaller, however long it takes
+            # a failing example is still shrunk, however long it takes
+            if time.monotonic() > self.until and not self.failed:
                 raise TimeIsUp("time is up")
 
         timed.timed = True  # type: ignore[attr-defined]

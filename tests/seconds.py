@@ -1,10 +1,10 @@
-"""What tests take, measured: `make seconds` runs them all with this plugin, and writes seconds.txt beside it.
+"""Measured times of tests: `make seconds` runs them all with this plugin, and writes seconds.txt beside it.
 
     0.31 test_modes.py::test_of_a_beam             each case of a family, on average
     2.40 test_modes.py::test_of_a_beam[clamped]    a case that takes far longer than the others
 
-Seconds of processor time, children included; of pages, whose browser goes on from test to test, of the clock. Families
-that take no time worth mentioning are not there, and neither is what nobody has measured yet.
+Times are seconds of processor time, children included; for pages, whose browser works across tests, they are wall time.
+Very short families and families without a measurement are not listed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 TABLE = Path(__file__).with_name("seconds.txt")
-RAW = "BELLCRANK_SECONDS"  # where the processes of a run write what they measure
+RAW = "BELLCRANK_SECONDS"  # folder where the processes of a run write their measurements
 LEAST = 1.0  # seconds of a family that are worth a line
-FAR = 2.0  # times the average of its family, and more than half a second: a line of its own
+FAR = 2.0  # times the average of its family, and more than half a second: the case gets a line of its own
 
 
 def name_of(node: str) -> str:
-    """A test without its folders."""
+    """Return the name of a test without its folders."""
     path, _, name = node.partition("::")
     return f"{path.rpartition('/')[2]}::{name}"
 
@@ -40,13 +40,13 @@ def known() -> dict[str, float]:
 
 
 def seconds(name: str) -> float:
-    """Of one case; 0 where nobody knows."""
+    """Return the seconds of one case; 0 without a measurement."""
     table = known()
     return table[name] if name in table else table.get(family(name), 0.0)
 
 
 def table_of(measured: Mapping[str, float]) -> dict[str, float]:
-    """What is written of measured cases."""
+    """Return the lines of seconds.txt for measured cases."""
     families: dict[str, dict[str, float]] = {}
     for name, took in measured.items():
         families.setdefault(family(name), {})[name] = took
@@ -63,7 +63,7 @@ def table_of(measured: Mapping[str, float]) -> dict[str, float]:
 
 
 def write(measured: Mapping[str, float]) -> None:
-    """Puts what was measured in the place of what was known of the same families."""
+    """Replace the lines of the measured families."""
     new = {family(name) for name in measured}
     table = {name: took for name, took in known().items() if family(name) not in new} | table_of(measured)
     TABLE.write_text("".join(f"{took:g} {name}\n" for name, took in sorted(table.items())), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What was not tested, and what would bring it: a line for each reason, at the end of a run."""
+"""Summary lines at the end of a run: what was not tested, and what to install for it; one line for each reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-# A word of the reason, and what to do about it. The first that fits is told.
+# A word of the reason, and what to do about it. The first match is printed.
 REMEDIES = {
     "Chromium": "a Chromium or Chrome on the PATH; on Debian: apt install chromium",
     "make page": "make page (it needs a network once)",
@@ -31,7 +31,7 @@ REMEDIES = {
 
 
 def summary(reasons: Iterable[str]) -> list[str]:
-    """One line for each reason, the most frequent first."""
+    """Return one line for each reason, the most frequent first."""
     counts = Counter(re.split(r" \(|\.? *$|[.,;\n]\s", reason.removeprefix("Skipped: "))[0] for reason in reasons)
     return [
         f"{count:4} {'test' if count == 1 else 'tests'}: {reason} [{remedy(reason)}]"

@@ -1,4 +1,4 @@
-"""The tables that bc.register adds to, put back as they were."""
+"""Restore the tables that bc.register adds to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bellcrank.model.mechanism import Mechanism
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """What is registered inside is gone outside."""
+    """Remove on exit what was registered inside the block."""
     tables = [row.table() for row in registration.KINDS.values()] + [parts.EQUATIONS]
     before = [dict(table) for table in tables]
     own = set(registration._registered)

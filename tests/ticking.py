@@ -1,4 +1,4 @@
-"""Programs for loops, small and with everything in them, and the loop of emit/cpu/run_loop.py spelled out in Python."""
+"""Small run-loop programs with every feature, and the loop of emit/cpu/run_loop.py written in Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def _read(s: Any) -> dict[str, Any]:
 
 
 def _tick(s: Any, u: Any = (0.0, 1.0)) -> dict[str, Any]:
-    """A lane is left as it is when it is not live; it writes every third state, and its last; it hits every fifth."""
+    """A lane that is not live stays unchanged.
+
+    A live one writes every third state and its last, and hits every fifth.
+    """
     old = _read(s)
     n = old["n"] + 1.0
     third = sin(n * (2 * np.pi / 3)) ** 2 < 0.1
@@ -53,7 +56,7 @@ def _start(s: Any, u: Any = ()) -> dict[str, Any]:
 
 
 def _observe(s: Any, u: Any = ()) -> dict[str, Any]:
-    """As many rows as `left` says."""
+    """Return as many rows as `left` contains."""
     now = _read(s)
     left = where(now["due"] > 0.0, maximum(now["left"] - 1.0, 0.0), now["left"])
     new = now | {"left": left, "due": where(now["due"] > 0.0, where(left > 0.0, 1.0, 0.0), 0.0)}
@@ -74,7 +77,7 @@ def _renew(s: Any, u: Any) -> dict[str, Any]:
 
 
 def program(kind: str, called: str = "") -> Program:
-    """called: what its graphs are called, instead of what they are."""
+    """Return the program. called: other names for its graphs."""
     shapes = SHAPES if kind == "plain" else FED
     graphs = {name: trace(called or name, f, shapes) for name, f in (("tick", _tick), ("start", _start))}
     if kind == "plain":
@@ -130,7 +133,7 @@ class Spelled:
 
 
 def begun(lanes: int, lasts: Sequence[int], seed: int = 0) -> tuple[Array, Array]:
-    """States with other ends, lane by lane (0: dead from the beginning), and tables of inputs."""
+    """Return states that end at different times, lane by lane (0: ended from the start), and tables of inputs."""
     rng = np.random.default_rng(seed)
     s = np.zeros((len(NAMES), lanes))
     s[AT["y"]], s[AT["z"]] = rng.normal(size=(2, lanes))

@@ -1,4 +1,4 @@
-"""Random mechanisms for the tests: trees of mixed joints, numbers from a seed, so that a failing case is one line."""
+"""Random mechanisms for the tests: trees of mixed joints, with numbers from a seed, to repeat a failing case."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bellcrank.model.parts import matrix, triple
 Array = np.ndarray[Any, Any]
 
 ALL = tuple(k for k in KINDS if k != "fixed")
-# Joints whose v is dq/dt itself: Lagrange's equations hold for them as they stand in the textbooks.
+# Joints whose v is dq/dt: Lagrange's equations hold for them in textbook form.
 HOLONOMIC = ("revolute", "prismatic", "helical", "cylindrical", "universal")
 SINGLE = ("revolute", "prismatic", "helical")
 
@@ -32,13 +32,13 @@ def rotation(rng: np.random.Generator) -> Array:
 
 
 def quarter_turns(rng: np.random.Generator) -> Array:
-    """One of the rotations that only rename and negate axes: where constants fold, and where special cases live."""
+    """Return one of the rotations that only permute and negate axes: constants fold there, and special cases occur."""
     P = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], size=3)
     return P * np.linalg.det(P)
 
 
 def inertia(rng: np.random.Generator) -> Array:
-    """Of a box of mass about one: always possible, never degenerate."""
+    """Return the inertia of a box of mass about one: always physical, never degenerate."""
     a, b, c = rng.uniform(0.05, 0.4, 3)
     R = rotation(rng)
     return R @ np.diag([b + c, a + c, a + b]) @ R.T
@@ -55,11 +55,12 @@ def random_tree(
     gravity: bool = True,
     rooted: bool = False,
 ) -> Mechanism:
-    """Body i hangs on an earlier body or the ground, as parents[i] mod (i + 1) says; without parents it is a chain.
+    """Attach body i to an earlier body or the ground, parents[i] mod (i + 1); without parents it is a chain.
 
     `rooted` lets only the first body touch the ground.
 
-    About half of the joints stand in nice places (quarter turns, coordinate axes, no offset), the others anywhere.
+    About half of the joints have simple placements (quarter turns, coordinate axes, no offset), the others general
+    ones.
     """
     rng = np.random.default_rng(seed)
     bodies, joints, frames = [], [], []
@@ -74,7 +75,7 @@ def random_tree(
         extra = {"armature": rng.uniform(0.05, 0.3)} if armature and rng.random() < 0.6 else {}
         if passive and rng.random() < 0.7:
             extra |= {"damping": rng.uniform(0.1, 1), "friction": rng.uniform(0, 0.5)}
-            extra |= {"friction_speed": rng.uniform(0.1, 2)}  # wide, so that the ramp is met as well as the plateau
+            extra |= {"friction_speed": rng.uniform(0.1, 2)}  # wide, so that the ramp is tested as well as the plateau
             if KINDS[kind].nq == KINDS[kind].nv:
                 extra |= {"stiffness": rng.uniform(0, 5), "rest": rng.uniform(-1, 1)}
         if coupled and kind in SINGLE and rng.random() < 0.5:
@@ -95,7 +96,7 @@ def random_tree(
 
 
 def gripper() -> Mechanism:
-    """Friction, springs, dampers and a rotor."""
+    """Return a mechanism with friction, springs, dampers and a rotor."""
     b = Builder("gripper")
     b.body("palm", mass=2.0, com=(0, 0, 0.2), inertia=(0.1, 0.1, 0.1))
     b.joint("lift", "prismatic", "ground", "palm", axis=(0, 0, 1), damping=3.0, friction=0.7, stiffness=40.0, rest=0.1)
@@ -107,7 +108,10 @@ def gripper() -> Mechanism:
 def trees(
     kinds: Sequence[str] = ALL, max_bodies: int = 6, base: str = "", **options: Any
 ) -> st.SearchStrategy[Mechanism]:
-    """Hypothesis shrinks the structure, the seed makes the numbers. `base`: the kind of the one joint on the ground."""
+    """Return a strategy: hypothesis shrinks the structure, the seed gives the numbers.
+
+    `base`: kind of the joint on the ground.
+    """
     more = st.lists(st.sampled_from(kinds), min_size=0 if base else 1, max_size=max_bodies - bool(base))
     return st.builds(
         random_tree,
@@ -119,23 +123,23 @@ def trees(
     )
 
 
-MOST_EXAMPLES = 8  # of a fixed set; `make test-all` looks for more
+MOST_EXAMPLES = 8  # of a fixed set; `make test-all` tries more
 
 
 def few(n: int) -> settings:
-    """n examples will do from day to day. A deep run (conftest.py) has as many as its profile says."""
+    """Limit a test to n examples by default. A deep run (conftest.py) has as many as its profile sets."""
     deep = os.environ.get("BELLCRANK_HYPOTHESIS") == "deep"
     return settings() if deep else settings(max_examples=min(n, MOST_EXAMPLES))
 
 
 def state(m: Mechanism, seed: int = 0) -> tuple[list[float], list[float], list[float]]:
-    """q, v and a (or tau) as plain floats: the methods run on them as they are."""
+    """Return q, v and a (or tau) as plain floats, which the methods accept directly."""
     q, v, a = m.random(seed)
     return q.tolist(), v.tolist(), a.tolist()
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-11) -> None:
-    """Equal to rounding, against the largest element: an element that should be 0 is judged by its neighbours."""
+    """Check equality to rounding, relative to the largest element: a zero is judged by its neighbours."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     assert a.shape == b.shape
     scale = max(1.0, float(np.abs(b).max(initial=0.0)))
@@ -144,11 +148,11 @@ def close(a: Any, b: Any, tolerance: float = 1e-11) -> None:
 
 
 def momentum_rates(tree: Tree, q: Any, v: Any, a: Any) -> Any:
-    """[linear, angular] of each body, about the world's origin, by a graph's own derivative along the motion."""
+    """Return [linear, angular] momentum rates of each body about the world's origin, by differentiating the graph."""
     rate = np.array(kinematics.rate(tree, q, v), dtype=float)
 
     def momenta(t: Any) -> Any:
-        """At q + t dq/dt and v + t a."""
+        """Return the momenta at q + t dq/dt and v + t a."""
         x, u = [c + d * t for c, d in zip(q, rate)], [c + d * t for c, d in zip(v, a)]
         rows = []
         for link, V, (R, p) in zip(tree.links, kinematics.velocities(tree, x, u), kinematics.poses(tree, x)):

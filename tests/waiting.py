@@ -1,11 +1,11 @@
-"""Waiting for what another thread or process does: until it is so, and not for as long as it takes on a quiet day."""
+"""Wait for a condition that another thread or process makes true, instead of for a fixed time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-PATIENCE = 60.0  # s; a busy machine takes its time
+PATIENCE = 60.0  # s; a busy machine may need long
 
 
 def wait(what: Callable[[], object]) -> None:

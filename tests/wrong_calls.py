@@ -1,10 +1,10 @@
-"""A process that makes wrong calls of everything public, one after the other, and says which of them came out wrong.
+"""A process that makes wrong calls of everything public, one after the other, and reports every wrong result.
 
     python tests/wrong_calls.py FIRST COUNT [WORD]
 
-A call is right but for one argument or two, which are anything. What is looked for: an error that nobody wrote (an
-IndexError from deep inside), an error without a sentence, a hang, a crash. Each case is a number and can be looked at
-alone; a WORD is a regular expression for names of callables. It has a process of its own as fuzzing.py has.
+A call is valid except for one or two arguments, which are arbitrary. Faults are: an internal Python error (an
+IndexError from deep inside), an error without a message, a hang, a crash. Each case has a number and can be repeated
+alone; WORD is a regular expression for names of callables. The cases run in a process of their own, as in fuzzing.py.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bellcrank import actuators, control, forces, identify
 from bellcrank.errors import BellcrankError
 from right_calls import built, good, objects, strangers
 
-PATIENCE = 20  # seconds of work for a case, however busy the machine is
+PATIENCE = 20  # seconds of processor time for a case, however busy the machine is
 MEMORY = 12 << 30
 SOURCE = str(Path(bc.__file__).parent)
 SCALARS = bc._PUBLIC_NAMES["scalar"]  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ Good = Mapping[str, Any]
 
 
 class Odd:
-    """Has nothing that anybody expects."""
+    """An object without any expected attribute."""
 
 
 def _wrong() -> list[Any]:
@@ -106,7 +106,7 @@ def _shaped(rng: random.Random) -> Any:
 
 
 def _other(rng: random.Random, wrong: list[Any], fits: Good) -> Any:
-    """Nonsense; or what is right elsewhere: an array of another shape, another argument's value, another machine's."""
+    """Return a nonsense value, or a value that is valid elsewhere: of another shape, argument or machine."""
     kind = rng.random()
     if kind < 0.15:
         return _shaped(rng)
@@ -115,7 +115,7 @@ def _other(rng: random.Random, wrong: list[Any], fits: Good) -> Any:
     return rng.choice(strangers()) if kind < 0.45 else rng.choice(wrong)
 
 
-UNTRIED = {"register", "drive", *SCALARS}  # Drive is what drive makes; scalar functions are as those of Python's math
+UNTRIED = {"register", "drive", *SCALARS}  # drive returns a Drive; scalar functions behave as those of Python's math
 QUIET = {
     "start",
     "resume",
@@ -125,8 +125,8 @@ QUIET = {
     "whole",
     "joined",
     "compiled",
-}  # they run or draw for long, or are
-# what other rooms ask for
+}  # they run or draw for long, or return what does
+# they are used by other packages
 
 
 def callables(things: Mapping[str, Callable[[], Any]], word: str) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -141,9 +141,9 @@ def callables(things: Mapping[str, Callable[[], Any]], word: str) -> Iterator[tu
             continue
         thing = make()
         for name in sorted(dir(type(thing))):
-            if name.startswith("_") or name in QUIET or isinstance(thing, bc.System):  # its functions are over scalars
+            if name.startswith("_") or name in QUIET or isinstance(thing, bc.System):  # its functions take scalars
                 continue
-            with contextlib.suppress(BellcrankError):  # what this one has not
+            with contextlib.suppress(BellcrankError):  # this object does not have the attribute
                 if callable(getattr(type(thing), name, None)) and callable(bound := getattr(thing, name)):
                     yield f"{called}.{name}", bound
         if callable(thing):
@@ -155,7 +155,7 @@ def _abstract(thing: Any) -> bool:
 
 
 def arguments(rng: random.Random, called: str, function: Any, fits: Mapping[str, Any]) -> tuple[list[Any], Good]:
-    """Those that are needed, as they should be; one or two, of all there are, as they should not."""
+    """Return valid values for the required arguments, and invalid ones for one or two of all arguments."""
     try:
         named = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -181,7 +181,7 @@ def arguments(rng: random.Random, called: str, function: Any, fits: Mapping[str,
 
 
 def _to_the_end(rng: random.Random, called: str, function: Any) -> Any:
-    """What is accepted is also used: a part by a system, and sometimes by a run; what a builder was told is built."""
+    """Use what was accepted: a part in a system, and sometimes in a run; build what a builder has accepted."""
     room, name = called.split(".") if "." in called else (called, "")
     if room == "builder" and name != "build":
         b = built()
@@ -210,7 +210,7 @@ def _fitting(fits: Good, called: str, name: str) -> Any:
 
 
 def outcome(function: Any, args: list[Any], given: Good) -> tuple[str, str]:
-    """("made", ""), ("refused", sentence) or ("wrong", why)."""
+    """Return ("made", ""), ("refused", sentence) or ("wrong", why)."""
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -224,9 +224,7 @@ def outcome(function: Any, args: list[Any], given: Good) -> tuple[str, str]:
 
 
 def judged(error: Exception) -> tuple[str, str]:
-    """An error of Python's is one that somebody wrote if a `raise` of ours stands where it comes from; a call that does
-    not fit a signature never comes inside.
-    """
+    """Accept a Python error if a `raise` of this package is its source, or if the call does not fit the signature."""
     frames, tb = [], error.__traceback__
     while tb is not None:
         frames.append((tb.tb_frame.f_code.co_filename, tb.tb_lineno))
@@ -238,7 +236,7 @@ def judged(error: Exception) -> tuple[str, str]:
         return "refused", "more than there is memory for"
     if "unexpected keyword argument" in str(error):
         return "refused", "a signature further in"
-    if frames[-1][0] == __file__ or "function(t[k]" in linecache.getline(*frames[-1]):  # one in C has no frame
+    if frames[-1][0] == __file__ or "function(t[k]" in linecache.getline(*frames[-1]):  # a function in C has no frame
         return "refused", "an error of a function that was given"
     file, line = frames[-1]
     if frames[-1] in ours and linecache.getline(file, line).strip().startswith("raise "):

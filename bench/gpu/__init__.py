@@ -1,1 +1,1 @@
-"""Measures kernels and simulations on a GPU: python -m bench.gpu (docs/gpu.md)."""
+"""Benchmarks of kernels and simulations on a GPU: python -m bench.gpu (docs/gpu.md)."""

@@ -1,8 +1,8 @@
-"""Where the time of a whole call goes, a million runs of 100 steps: python -m bench.gpu call
+"""Breakdown of the time of a whole call, a million runs of 100 steps: python -m bench.gpu call
 
-Every part has the time that was spent in it and in nothing that it calls. "rest" is Python between them: checks, and
-whatever nobody thought of. The first call of a Simulator traces, makes PTX and has the driver assemble it; the second
-finds all that done; the third also finds the memory of the record that nobody has any more.
+Every part has the time spent in it, without the parts that it calls. "rest" is Python between them: checks, and all
+that is not measured separately. The first call of a Simulator traces, makes PTX and has the driver assemble it; the
+second reuses all that; the third also reuses the memory of a deleted record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUMMARY = ["max(*.v)", "rms(*.v)", "t_max(energy)"]
 
 
 class Watch:
-    """Seconds of each part, less those of the parts inside it."""
+    """Seconds of each part, minus those of its inner parts."""
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(PARTS, 0.0)
@@ -36,14 +36,14 @@ class Watch:
         try:
             return function(*given, **named)
         finally:
-            cupy().cuda.get_current_stream().synchronize()  # or a part would be charged for the one before it
+            cupy().cuda.get_current_stream().synchronize()  # otherwise a part would be charged for the one before it
             took = time.perf_counter() - began
             self.seconds[part] += took - self._inner.pop()
             self._inner[-1] += took
 
     @contextmanager
     def over(self, part: str, owner: Any, name: str) -> Iterator[None]:
-        """A function that is looked up in `owner` under that name."""
+        """Time a function that is looked up in `owner` under that name."""
         function = vars(owner)[name]
         setattr(owner, name, lambda *given, **named: self.timed(part, function, *given, **named))
         try:
@@ -72,10 +72,10 @@ def _call(work: Callable[[], Any]) -> tuple[Watch, float]:
 
 
 def table() -> None:
-    """The table of docs/gpu.md."""
+    """Print the table of docs/gpu.md."""
     m = bc.zoo.puma600()
     starts = m.random(0, (RUNS,))[0]
-    cupy().zeros(1).sum().item()  # the context of the GPU is made once, whoever asks first
+    cupy().zeros(1).sum().item()  # the context of the GPU is made once, at the first use
     print(f"{'puma600, 1e6 runs, ms':40}" + "".join(f"{h:>8}" for h in ("whole", *PARTS)))
     for name, dtype, how, asked in (
         ("one start", "float64", {"batch": RUNS}, ()), ("one start", "float32", {"batch": RUNS}, ()),

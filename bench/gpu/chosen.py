@@ -1,7 +1,7 @@
-"""Whole runs with steps that each thread chooses, and with events: a warp lasts as long as its slowest thread.
+"""Whole runs with adaptive steps and events in each thread: a warp takes as long as its slowest thread.
 
-Tries are steps with those that were too long and are done again, shorter. `uneven` is the mean over warps of tries of
-the slowest thread, over the mean of all: what is lost by their waiting for each other.
+Tries are steps including rejected ones, which are repeated with a shorter length. `uneven` is the mean over warps of
+the tries of the slowest thread, divided by the mean of all: the loss by waiting for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOUNCE = bc.Event("bounce", lambda t, q, v, x, u: q["z"], "switch", -1, lambda t
 
 
 def table(scale: int = 1) -> None:
-    """scale: a fraction of the runs, for a look at whether it works."""
+    """Print the table. scale: a fraction of the runs, for a quick check."""
     print(f"{'chosen steps, events':26}" + "".join(f"{h:>10}" for h in HEAD))
     for name, m, seconds, integrator, runs, events in (
         ("panda dopri5", robot("panda"), 1.0, "dopri5", 2**17, ()),

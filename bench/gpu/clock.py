@@ -1,4 +1,4 @@
-"""Time and ceilings of a GPU, by its own clock: medians of 20, warm."""
+"""Time and limits of a GPU, by its own clock: medians of 20, warm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FMA = """extern "C" __global__ void fma_peak(REAL* out, REAL a, REAL b) {
 
 
 def seconds(work: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """The median, after two runs to warm up."""
+    """Return the median time after two warm-up runs."""
     cp = cupy()
     work(), work()
     times = []
@@ -38,7 +38,7 @@ def seconds(work: Callable[[], Any], repeats: int = REPEATS) -> float:
 
 
 def bandwidth() -> float:
-    """Bytes per second that a copy reads and writes."""
+    """Return the bytes per second that a copy reads and writes."""
     cp = cupy()
     x = cp.random.random(2**28, dtype=cp.float64)
     y = cp.empty_like(x)
@@ -46,7 +46,7 @@ def bandwidth() -> float:
 
 
 def arithmetic(dtype: str) -> float:
-    """Operations per second of fused multiply-adds, two each."""
+    """Return the operations per second of fused multiply-adds, two each."""
     cp = cupy()
     real, scalar = ("double", np.float64) if dtype == "float64" else ("float", np.float32)
     k = cp.RawKernel(FMA.replace("REAL", real), "fma_peak")

@@ -13,7 +13,7 @@ from bench.gpu import clock
 from bench.gpu.dynamics import CALLS, states
 from bench.gpu.mechanisms import robot
 
-# What is measured, of how many states, and the floors for float32 and float64.
+# The measured quantities, numbers of states, and minimum rates for float32 and float64.
 WORK = [
     ("ur5", "forward_dynamics_derivatives", False, 2**22, (6e9, 3.6e9)),
     ("panda_arm", "forward_dynamics_derivatives", False, 2**22, (2.5e9, 8e8)),

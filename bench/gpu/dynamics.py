@@ -1,4 +1,4 @@
-"""Forward dynamics of large batches, with the columns and with the rows side by side."""
+"""Forward dynamics of large batches, with contiguous columns and with contiguous rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.emit.cuda.device import cupy
 from bench.gpu import clock
 from bench.gpu.mechanisms import robot
 
-CALLS = 8  # behind each other in one measurement, so that Python is done with a call before the GPU is
+CALLS = 8  # in sequence in one measurement, so that Python finishes a call before the GPU does
 STATES = {"ur5": 2**24, "panda_arm": 2**24, "panda": 2**24, "talos": 2**22}
 MUST = {
     "float32": {"ur5": 3.1e10, "panda_arm": 2.0e10, "panda": 2.0e10, "talos": 2.2e9},
@@ -21,7 +21,7 @@ HEAD = ("per s", "must", "TB/s", "TFLOP/s", "roofline", "registers", "predicted"
 
 
 def states(m: Any, count: int, dtype: str, rows: bool) -> list[Any]:
-    """Random q, v, tau of so many states."""
+    """Return random q, v, tau of so many states."""
     random = cupy().random.RandomState(1)
     made = [random.uniform(-1.5, 1.5, (count, n) if rows else (n, count)).astype(dtype) for n in (m.nq, m.nv, m.nv)]
     return made if rows else [x.T for x in made]

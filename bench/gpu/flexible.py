@@ -1,4 +1,4 @@
-"""Variants of the slider-crank whose rod has eight modes, all at once: lanes of one core, and the GPU."""
+"""Variants of the slider-crank whose rod has eight modes, all at once: in lanes of one core, and on the GPU."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def table() -> None:
 
 
 def _row(label: str, runs: int, work: Any, other: Any = None) -> Any:
-    """Prints the better of two calls after the first, as a user sees them, and how far its states are from another.
-    What takes seconds is called once more only: all of it is over in a minute.
+    """Print the better of two calls after the first, by wall time, and the difference of its states from another run.
+
+    A call that takes seconds is repeated only once, so that everything is over in a minute.
     """
     began = time.perf_counter()
     got, best = work(), float("inf")

@@ -43,7 +43,7 @@ def table() -> None:
 
 
 def _best(work: Any) -> float:
-    """Seconds of the best of three whole calls, after a first."""
+    """Return seconds of the best of three whole calls, after a first one."""
     work()
     best = float("inf")
     for _ in range(3):

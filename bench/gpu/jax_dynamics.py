@@ -1,6 +1,6 @@
-"""Forward dynamics as one writes it in JAX: 6x6 matrices, one state, vmap over the batch, jit around it.
+"""Forward dynamics as usually written in JAX: 6x6 matrices, one state, vmap over the batch, jit around it.
 
-Composite rigid bodies for M, recursive Newton-Euler for the bias, a Cholesky solve. Joints of one axis (z).
+Composite rigid bodies for M, recursive Newton-Euler for the bias, a Cholesky solve. All joints have the same axis (z).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def forward_dynamics(mechanism: Mechanism, dtype: str) -> Callable[..., Any]:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    jax.config.update("jax_default_matmul_precision", "highest")  # else float32 is multiplied in fewer bits
+    jax.config.update("jax_default_matmul_precision", "highest")  # otherwise float32 is multiplied with fewer bits
     import jax.numpy as jnp
 
     links = mechanism.tree.links
@@ -29,7 +29,7 @@ def forward_dynamics(mechanism: Mechanism, dtype: str) -> Callable[..., Any]:
         return jnp.array([[z, -w[2], w[1]], [w[2], z, -w[0]], [-w[1], w[0], z]])
 
     def transform(R: Any, p: Any) -> Any:
-        """Motions from the parent's frame; R and p are the child's pose in it."""
+        """Return the transform of motions from the parent's frame; R and p are the child's pose in it."""
         E = R.T
         return jnp.block([[E, jnp.zeros((3, 3), dtype)], [-E @ cross(p), E]])
 
@@ -88,7 +88,7 @@ def _triple(v: Any) -> tuple[float, float, float]:
 
 
 def _constants(link: Any) -> tuple[Any, ...]:
-    """Pose at zero, axis, 6x6 inertia about the frame, and the coupling to another joint's coordinate."""
+    """Return pose at zero, axis, 6x6 inertia about the frame, and the coupling to another joint's coordinate."""
     from bellcrank.spatial.vector import Mat, Vec
 
     one = Mat(Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0))

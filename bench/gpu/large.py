@@ -1,9 +1,9 @@
-"""Large mechanisms on the card: every state and every run a thread that goes through loops over alike bodies.
+"""Large mechanisms on the GPU: each state and each run is a thread that executes loops over identical bodies.
 
-By the wall clock, of whole calls: kernels of arrays that lie on the card in rows; runs by RK4 that keep their ends;
-actions of steppers; gradients of runs; kernels inside JAX and PyTorch, where they are installed. Beside each stands
-what one core of this computer takes for some of the same, in lanes, and how far the results are apart. A row that fails
-says why, and the next one is measured.
+Wall times of whole calls: kernels of arrays that are on the GPU in rows; runs by RK4 that keep their ends; actions of
+steppers; gradients of runs; kernels inside JAX and PyTorch, where they are installed. Beside each are the time of one
+core of this computer for some of the same work, in lanes, and the difference of the results. A row that fails shows its
+error, and the next one is measured.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bellcrank.emit.cuda.device import cupy, release_pool
 from bellcrank.sim import gpu_runs
 
 STEP, STEPS = 1e-4, 100
-SOME = 32  # runs or states that the CPU does, too
-ALL, FEW = 280.0, 95.0  # seconds; rows that come later are left out
+SOME = 32  # runs or states that the CPU computes, too
+ALL, FEW = 280.0, 95.0  # seconds; later rows are skipped
 STATES = {"chain:100": 2**20, "chain:300": 2**18, "chain:1000": 2**17, "tree:255": 2**18}
 RUNS = {"chain:100": (4096, 65536), "chain:300": (4096, 65536), "chain:1000": (4096, 32768), "tree:255": (65536,)}
 HEAD = ("how many", "made in s", "per s", "one core", "times", "off by", "registers")
@@ -37,7 +37,7 @@ def table() -> None:
 
 
 def briefly() -> None:
-    """What is around kernels and runs, and whether other code for runs would be faster."""
+    """Measure the work around kernels and runs, and whether other code for runs would be faster."""
     kernels = [row for row in _kernels() if "chain:100 " in row[0] or "tree" in row[0]]
     shown([*_others(), *kernels, *_changed(), *_runs()], FEW)
 
@@ -78,7 +78,7 @@ def _others() -> list[Row]:
 
 
 def _changed() -> list[Row]:
-    """Runs by other code: function by function, with fewer registers."""
+    """Time runs with other code: function by function, with fewer registers."""
     changes: dict[str, tuple[Callable[[str], str], bool]] = {
         "as it is": (str, True), "linked": (str, False), "128 registers": (_at_most(128), True),
     }  # fmt: skip
@@ -94,7 +94,7 @@ def _changed() -> list[Row]:
 
 
 def best(call: Callable[[], Any], times: int = 3) -> tuple[float, float, Any]:
-    """The shortest of many in seconds, what the first took beyond that, and the last result."""
+    """Return the shortest of many in seconds, the additional time of the first, and the last result."""
     taken = []
     for _ in range(times + 1):
         began = time.perf_counter()
@@ -105,7 +105,7 @@ def best(call: Callable[[], Any], times: int = 3) -> tuple[float, float, Any]:
 
 
 def cells(n: int, took: float, first: float, core: float, got: Any, want: Any, registers: int | str = "") -> list[str]:
-    """n: how many were done in `took` seconds; core: how many a core does in one."""
+    """Return the cells of a row. n: how many were done in `took` seconds; core: how many a core does in one second."""
     off = np.abs(np.asarray(got, float) - want).max() / np.abs(want).max()
     return [
         f"{n}",
@@ -123,7 +123,7 @@ def cells(n: int, took: float, first: float, core: float, got: Any, want: Any, r
 
 @cache
 def _given(name: str) -> tuple[bc.Mechanism, dict[str, Any], float, Any]:
-    """With starts for all, and a core's steps per second and ends for some."""
+    """Return the mechanism and starts for all runs, and one core's steps per second and ends for some of them."""
     m = bc.zoo.load(name)
     q, v, _ = m.random(0, (max(RUNS[name]),))
     given = {"q0": 0.3 * q, "v0": 0.1 * v}
@@ -149,7 +149,7 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
 
 
 def _varied(name: str, runs: int, change: Callable[[str], str], whole: bool) -> list[str]:
-    """With another text for the assembler; compiled as a whole, or function by function."""
+    """Return the row of runs with another text for the assembler: compiled as a whole, or function by function."""
     made, loaded = large_run_kernel.disable_unrolling, gpu_runs.DeviceFunction
     large_run_kernel.disable_unrolling = lambda text: change(made(text))  # type: ignore[assignment]
     if not whole:
@@ -188,7 +188,7 @@ def _states(name: str, dtype: str) -> list[str]:
 
 
 def _actions(name: str, dtype: str) -> list[str]:
-    """Ten actions of four steps each."""
+    """Return the row of ten actions of four steps each."""
     cp, m, runs = cupy(), bc.zoo.load(name), 16384
     began = time.perf_counter()
     there = bc.stepper(m, runs, 4 * STEP, step=STEP, target="cuda", dtype=dtype)
@@ -209,7 +209,7 @@ def _actions(name: str, dtype: str) -> list[str]:
 
 
 def _gradient(name: str) -> list[str]:
-    """Of steps, there and back."""
+    """Return the row of a gradient of steps, forward and backward."""
     m, runs, steps = bc.zoo.load(name), 8192, 100
     made = bc.Adjoint(m, None, lambda t, q, v, x, u: sum(w * w for w in v))
     q, v, _ = m.random(0, (runs,))
@@ -220,11 +220,11 @@ def _gradient(name: str) -> list[str]:
     return cells(runs * steps, took, first, SOME * steps / core, found.q0[:SOME], expected.q0)
 
 
-# -- inside of others
+# -- inside JAX and PyTorch
 
 
 def _jax(name: str) -> list[str]:
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy wants some of the memory, too
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # CuPy needs some of the memory, too
     import jax
 
     from bellcrank.jax import wrap

@@ -1,4 +1,4 @@
-"""What is measured: robots of example-robot-data, and the N-four-bar of the IFToMM benchmarks."""
+"""The measured mechanisms: robots of example-robot-data, and the N-four-bar of the IFToMM benchmarks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINGERS = ["panda_finger_joint1", "panda_finger_joint2"]
 
 
 def robot(name: str) -> Mechanism:
-    """From the folder in BELLCRANK_ROBOTS, or from where example-robot-data is installed."""
+    """Return a robot from the folder in BELLCRANK_ROBOTS, or from the installed example-robot-data."""
     folder = os.environ.get("BELLCRANK_ROBOTS")
     if folder:
         path = Path(folder) / FILES[name]
@@ -34,7 +34,7 @@ def robot(name: str) -> Mechanism:
 
 
 def four_bars(n: int) -> Mechanism:
-    """N windows side by side: 2 N + 1 bars of 1 m and 1 kg, N loops, one degree of freedom."""
+    """Return N windows side by side: 2 N + 1 bars of 1 m and 1 kg, N loops, one degree of freedom."""
     b = bc.Builder(f"{n}-four-bar", gravity=(0, -9.81, 0))
     third = 1.0 / 12.0
     for i in range(n + 1):

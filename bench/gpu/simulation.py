@@ -42,7 +42,7 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     group = s.dynamics.closure.grouped(y[:1], np.zeros((1, 0)))[0]
     code = GpuProgram(s.program(by=group.dynamics, dtype=dtype), dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
-    first["bound"] = 1e30  # of loops, where there are any
+    first["bound"] = 1e30  # for mechanisms with loops
     start = cp.asarray(places.array(runs, first), dtype)
     now, rows = cp.empty_like(start), cp.empty((1, code.program.row, runs), dtype)
     counts, none = cp.zeros(runs, cp.int64), cp.zeros(1, dtype)
@@ -58,8 +58,8 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     if done != STEPS * runs:
         raise SystemExit(f"{m.name}: {done:g} steps of {STEPS * runs} were taken; the rest failed.")
     f, rate = code.kernel, done / took
-    work_of_one = inline(code.program.tick).count().arithmetic  # additions, multiplications, divisions of a step
-    moved = 2 * len(start) * start.itemsize / STEPS  # a state is read and written once in a run
+    work_of_one = inline(code.program.tick).count().arithmetic  # additions, multiplications, divisions per step
+    moved = 2 * len(start) * start.itemsize / STEPS  # a state is read and written once per run
     share = rate / min(peak / work_of_one, copy / moved)
     return [f"{runs}", f"{rate:.3g}", f"{work_of_one * rate / 1e12:.1f}", f"{moved * rate / 1e12:.2f}", f"{share:.0%}",
             f"{f.registers}", f"{code.loop.registers}", f"{f.local}", f"{f.shared}"]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Actions of steppers whose states stay on the card: a million Pandas, four RK4 steps an action, given from CuPy.
+"""Actions of steppers whose states stay on the GPU: a million Pandas, four RK4 steps per action, inputs from CuPy.
 
-The rate is that of whole calls of `step` by the wall clock, the card waited for at the end of many; beside it stands
-an uninterrupted run of as many Pandas with the states in registers, in the same process.
+The rate is that of whole calls of `step` by wall time, with one wait for the GPU after many calls. Beside it is an
+uninterrupted run of as many Pandas with the states in registers, in the same process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def table() -> None:
 
 
 def stepped(m: bc.Mechanism) -> float:
-    """Steps a second through `step`, of the best of five stretches."""
+    """Return steps per second through `step`, the best of five sequences."""
     cp = cupy()
     env = bc.stepper(m, ARMS, TICKS * STEP, step=STEP, target="cuda", dtype="float32")
     u = cp.zeros((ARMS, m.nv), "float32")

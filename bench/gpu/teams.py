@@ -1,6 +1,6 @@
-"""One thread or a team of them for a state: what was predicted, and what each is worth.
+"""One thread or a team of threads per state: predicted and measured rates.
 
-The product of rate and predicted cost is the same for all rows if the prediction is right, but for a factor of dtype.
+If the prediction is right, the product of rate and predicted cost is the same for all rows, up to a factor of dtype.
 """
 
 from __future__ import annotations

@@ -5,10 +5,12 @@
  *   tau[1]      tau
  *   out[1]      forward_dynamics
  *
- * 3 operations: 1 mul, 1 sub, 1 trig. Do not edit: make it anew.
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
- * aside, stays below PENDULUM_FORWARD_DYNAMICS_STACK_BYTES even where a compiler optimises nothing. */
+ * 3 operations: 1 mul, 1 sub, 1 trig.
+ * Generated file. Do not edit; generate it again.
+ * Matrices are stored by rows. Arguments must not overlap.
+ * Inputs are not checked; a NaN input gives NaN outputs (not with -ffast-math).
+ * Re-entrant and suitable for real time: no static data, no allocation, no loops, no calls except to libm.
+ * Stack, without that of libm: less than PENDULUM_FORWARD_DYNAMICS_STACK_BYTES, even without optimisation. */
 #ifndef PENDULUM_FORWARD_DYNAMICS_H
 #define PENDULUM_FORWARD_DYNAMICS_H
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Sines and cosines of four angles, any of which is far, infinite or none. */
+/* Sines and cosines of four angles, which may be large, infinite or NaN. */
 #if defined(__GNUC__)
 __attribute__((noinline, cold))
 #endif

@@ -5,10 +5,12 @@
  *   tau[2]      tau
  *   out[2]      forward_dynamics
  *
- * 35 operations: 18 mul, 5 add, 7 sub, 1 div, 4 trig. Do not edit: make it anew.
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops but over four angles, no calls but libm's. Its stack, libm's
- * aside, stays below PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES even where a compiler optimises nothing. */
+ * 35 operations: 18 mul, 5 add, 7 sub, 1 div, 4 trig.
+ * Generated file. Do not edit; generate it again.
+ * Matrices are stored by rows. Arguments must not overlap.
+ * Inputs are not checked; a NaN input gives NaN outputs (not with -ffast-math).
+ * Re-entrant and suitable for real time: no static data, no allocation, no loops except over four angles, no calls except to libm.
+ * Stack, without that of libm: less than PLANAR2R_FORWARD_DYNAMICS_STACK_BYTES, even without optimisation. */
 #ifndef PLANAR2R_FORWARD_DYNAMICS_H
 #define PLANAR2R_FORWARD_DYNAMICS_H
 

@@ -5,10 +5,12 @@
  *   a[2]        a
  *   out[2]      inverse_dynamics
  *
- * 29 operations: 15 mul, 7 add, 5 sub, 2 trig. Do not edit: make it anew.
- * Matrices lie row by row. Arguments must not overlap. Inputs are not checked: NaN in, NaN out (but for -ffast-math).
- * Re-entrant and fit for real time: no static data, no allocation, no loops, no calls but libm's. Its stack, libm's
- * aside, stays below SLIDER_INVERSE_DYNAMICS_STACK_BYTES even where a compiler optimises nothing. */
+ * 29 operations: 15 mul, 7 add, 5 sub, 2 trig.
+ * Generated file. Do not edit; generate it again.
+ * Matrices are stored by rows. Arguments must not overlap.
+ * Inputs are not checked; a NaN input gives NaN outputs (not with -ffast-math).
+ * Re-entrant and suitable for real time: no static data, no allocation, no loops, no calls except to libm.
+ * Stack, without that of libm: less than SLIDER_INVERSE_DYNAMICS_STACK_BYTES, even without optimisation. */
 #ifndef SLIDER_INVERSE_DYNAMICS_H
 #define SLIDER_INVERSE_DYNAMICS_H
 

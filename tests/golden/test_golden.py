@@ -1,6 +1,6 @@
-"""The generated text of three tiny mechanisms, word for word: what a change to the generator does is seen in the diff.
+"""The generated text of three tiny mechanisms equals the golden files, so that a diff shows changes of the generator.
 
-`BELLCRANK_UPDATE=1 python -m pytest tests/golden` writes the files anew; read the diff before you commit it.
+`BELLCRANK_UPDATE=1 python -m pytest tests/golden` rewrites the files; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
 
 
 def planar2r() -> Mechanism:
-    """Two rods of 1 m and 0.5 m in the vertical xy plane."""
+    """Return two rods of 1 m and 0.5 m in the vertical xy plane."""
     b = bc.Builder("planar2r", gravity=(0, -9.81, 0))
     b.body("upper", mass=2.0, com=(0.5, 0, 0), inertia=(0, 0.25, 0.25))
     b.body("lower", mass=1.0, com=(1.25, 0, 0), inertia=(0, 0.125, 0.125))
@@ -33,7 +33,7 @@ def planar2r() -> Mechanism:
 
 
 def slider() -> Mechanism:
-    """A bead that slides along a hinged rod, held by a spring."""
+    """Return a bead that slides along a hinged rod, held by a spring."""
     b = bc.Builder("slider")
     b.body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.125, 0.125, 0))
     b.body("bead", mass=0.5, com=(0, 0, -1))
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Callable[[], Mechanism], str, str]] = {
 
 
 def generated(name: str) -> dict[str, str]:
-    """File name to text. Nothing in it may depend on this computer: the lanes are four, whatever the processor has."""
+    """Return text by file name, independent of this computer: the number of lanes is four for every processor."""
     make, quantity, method = CASES[name]
     g = graphs.graph(make(), quantity, method)
     ll = kernel_module.source(g, 4, "float64").replace(
@@ -74,7 +74,7 @@ def test_text(name: str, kind: str) -> None:
 
 
 def test_the_text_computes_what_it_says() -> None:
-    """A pendulum's acceleration is -g/l sin(q) + tau/(m l^2): the golden file is not only stable but right."""
+    """The golden text computes the right value: a pendulum's acceleration is -g/l sin(q) + tau/(m l^2)."""
     text = (HERE / "pendulum.txt").read_text(encoding="utf-8")
     assert "sin(q[0])" in text
     assert "9.81" in text

@@ -1,4 +1,4 @@
-"""Two browsers for all pages of a run: one with a graphics card of software, and one that has none at all."""
+"""Two browsers for all page tests of a run: one with software WebGL, and one without WebGL."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def playwright() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def browser(playwright: Any) -> Iterator[Any]:
-    """Has WebGL, for the cockpit and machines."""
+    """Return a browser with WebGL, for the cockpit and machines."""
     with launched(playwright, *SOFTWARE) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def flat_browser(playwright: Any) -> Iterator[Any]:
-    """Has none: what a page draws there, it draws by itself."""
+    """Return a browser without WebGL, where pages draw on a 2D canvas."""
     with launched(playwright, "--disable-gpu", "--disable-3d-apis") as made:
         yield made

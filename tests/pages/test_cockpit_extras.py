@@ -1,4 +1,4 @@
-"""What else the page of the cockpit can: one step, a list of keys, the dark, the sound, plots that are looked into."""
+"""Further controls of the cockpit's page: single steps, list of keys, dark mode, sound, and plots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from waiting import wait
 
 @pytest.fixture
 def shown(browser: Any) -> Iterator[Any]:
-    """The page of excavator_linkage, whose state is what a test sets."""
+    """Return the page of excavator_linkage, whose state is set by a test."""
     with serving_machines() as served, opening(browser) as opened:
         server = served(linkage.machine(), make=FakeDrive)
         page = opened(server, width=1280, height=800)
@@ -40,7 +40,7 @@ def test_keys_theme_sound_and_steps(shown: Any) -> None:
     page.click("#theme")
     until(page, f"document.documentElement.dataset.theme === '{first}'")
 
-    assert page.get_attribute("#sound", "aria-pressed") == "false"  # quiet unless asked
+    assert page.get_attribute("#sound", "aria-pressed") == "false"  # muted by default
     page.click("#sound")
     until(page, "document.getElementById('sound').getAttribute('aria-pressed') === 'true'")
 
@@ -49,14 +49,14 @@ def test_keys_theme_sound_and_steps(shown: Any) -> None:
     before = drive.calls.count(("resume",))
     page.click("#step")
     wait(lambda: drive.calls.count(("resume",)) == before + 1)
-    wait(lambda: drive.calls[-1] == ("pause",))  # and still again
+    wait(lambda: drive.calls[-1] == ("pause",))  # paused again
     until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
 
 
 def test_plots_are_looked_into(shown: Any) -> None:
-    """Values under the cursor, names that show and hide their line, a part seen closer, and back."""
+    """Plots show values under the cursor, toggle lines by their names, zoom in, and back."""
     page, drive = shown
-    for k in range(1, 20):  # a motion, for there to be something under the cursor
+    for k in range(1, 20):  # some motion, so that there is something under the cursor
         drive.n, drive.t = k, 0.2 * k
         until(page, f"cockpit.state().n === {k}")
     plot = page.locator(".plot").first
@@ -85,12 +85,12 @@ def test_plots_are_looked_into(shown: Any) -> None:
 
 
 def test_it_says_where_nothing_can_be_dug(browser: Any) -> None:
-    """The ground has an end, and a machine on tracks gets there."""
+    """A message appears where the machine cannot dig: a machine on tracks can reach the end of the ground."""
     with serving_machines() as served, opening(browser) as opened:
         server = served(linkage.tracked(), make=FakeDrive)
         page, drive = opened(server), server.session.drive
         said = "document.getElementById('warning').textContent.includes('nothing can be dug')"
-        until(page, "document.getElementById('warning').textContent !== ''")  # of the fake's gauges
+        until(page, "document.getElementById('warning').textContent !== ''")  # a warning of the fake gauges
         assert not page.evaluate(said)
         drive.y[drive.system.mechanism.columns[0].index("carriage.x")] = 30.0
         drive.n = 1

@@ -1,4 +1,4 @@
-"""The cockpit's page at every size, light and dark, at work and in its rarer states: nothing lies on anything else."""
+"""The cockpit's page has no overlapping elements at any size, light and dark, in its usual and rare states."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import rotary_machine as excavator
 from cockpit_page import opening, serving_machines
 
-# A zoom of 200 % is half as many pixels of the page on either side.
+# A zoom of 200 % halves the pixels of the page in both directions.
 SIZES = [(390, 844), (844, 390), (1024, 768), (1440, 900), (1440 // 2, 900 // 2), (1024 // 2, 768 // 2)]
-SIZES += [(320, 568), (360, 640), (568, 320), (900, 560), (901, 559), (2560, 1440)]  # least, most, where rules change
+# smallest, largest, and sizes where the layout changes
+SIZES += [(320, 568), (360, 640), (568, 320), (900, 560), (901, 559), (2560, 1440)]
 BLOCKS = (
     ".title, #groups > *, #help, #panel-toggle, #words > *, #coach, #panel, .pad, #dead-man, #timeline, #site, #sliders"
 )
@@ -47,7 +48,7 @@ STATES = {
 
 @pytest.fixture(scope="module", params=MACHINES)
 def page(request: Any, browser: Any) -> Iterator[Any]:
-    """One page for all sizes: nobody loads it anew to turn a telephone."""
+    """Return one page for all sizes: turning a phone does not reload the page either."""
     with serving_machines() as served, opening(browser) as opened:
         yield opened(served(MACHINES[request.param](), make=FakeDrive))
 
@@ -66,7 +67,7 @@ def test_nothing_lies_on_anything_else(page: Any, width: int, height: int) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_can_be_read(page: Any, scheme: str) -> None:
-    """Colours are the same at every size."""
+    """Text has enough contrast; colours are the same at every size."""
     page.set_viewport_size({"width": 1440, "height": 900})
     page.emulate_media(color_scheme=scheme)
     for state, script in STATES.items():

@@ -1,6 +1,6 @@
-"""The page of `bellcrank drive` in headless Chromium: it draws, is driven, lets go, hands over, reconnects, replays.
+"""The page of `bellcrank drive` in headless Chromium: drawing, driving, hand-over, reconnection, replay.
 
-The drive is the tests' own, in Python; what is tested is everything between a hand and it.
+The drive is the tests' own, in Python; the tests cover everything between a hand and the drive.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
     page.evaluate(HIDE)
     before = picture(page)
     yellow = (before[..., 0] > 0.5) & (before[..., 1] > 0.3) & (before[..., 2] < 0.25)
-    assert yellow.mean() > 0.02  # the machine, before the sand
+    assert yellow.mean() > 0.02  # the machine, without the sand
     page.keyboard.down("KeyA")
     q = digger.value("cab.q")
     wait(lambda: digger.value("cab.q") > q + 0.1)
@@ -72,12 +72,12 @@ def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
 
 
 def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
-    """Nothing but what the page says: the key of the step that is marked, until none is left."""
+    """A new user digs a hole by following only the page: the test presses the marked key until none is left."""
     server = served(linkage.machine(), make=lambda s, rate, by, method: bc.Drive(s, rate, by, method))
     keys = {"↑": "ArrowUp", "↓": "ArrowDown", "←": "ArrowLeft", "→": "ArrowRight"}
     page, held, steps = opened(server), "", list[str]()
     until(page, "document.querySelector('#coach li.now') !== null")
-    end = time.monotonic() + 5 * PATIENCE  # half a minute where the page keeps up with the machine, which does not wait
+    end = time.monotonic() + 5 * PATIENCE  # half a minute if the page keeps up with the machine, which does not wait
     while step := page.evaluate("document.querySelector('#coach li.now')?.innerText ?? ''"):
         assert time.monotonic() < end, (steps, page.evaluate("cockpit.view().site()"))
         if step != (steps or [""])[-1]:
@@ -91,7 +91,7 @@ def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
     assert "boom down" in steps[0]
     assert "bucket open" in steps[-1]
     assert page.evaluate("cockpit.view().site().dug") > 0.3  # m3
-    assert page.evaluate("Math.min(...cockpit.view().earth.heights)") < -0.1  # m, a hole
+    assert page.evaluate("Math.min(...cockpit.view().earth.heights)") < -0.1  # m: a hole
     assert page.evaluate("Math.max(...cockpit.view().earth.heights)") > 0.1  # and a heap beside it
     page.click("#reset")
     until(page, "cockpit.view().site().dug === 0 && Math.min(...cockpit.view().earth.heights) === 0")
@@ -99,7 +99,7 @@ def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
 
 def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> None:
     page = opened(digger)
-    page.keyboard.down("ArrowDown")  # towards the operator: boom up
+    page.keyboard.down("ArrowDown")  # towards the operator: the boom rises
     until(page, "cockpit.axes()['right.y'] === -1")
     wait(lambda: digger.value("input.second") == pytest.approx(excavator.FULL_STICK_RATES[1]))
     boom = digger.value("boom.q")
@@ -108,7 +108,7 @@ def test_keys_move_the_sticks_and_the_machine(digger: Server, opened: Any) -> No
     wait(lambda: digger.value("input.second") == 0.0)
     page.keyboard.press("KeyM")
     wait(lambda: digger.value("input.resolved") == 1.0)
-    page.keyboard.down("KeyW")  # now the radius
+    page.keyboard.down("KeyW")  # now W changes the radius
     wait(lambda: digger.value("input.first") == pytest.approx(excavator.FULL_STICK_SPEEDS[0]))
 
 
@@ -133,13 +133,13 @@ def test_dead_man(digger: Server, opened: Any) -> None:
     page.evaluate("dispatchEvent(new Event('focus'))")
     page.keyboard.down("KeyA")
     wait(lambda: digger.value("input.first") > 0.0)
-    # A page that hangs does not hold the stick.
+    # A page that hangs releases the stick.
     page.evaluate("setTimeout(() => { const end = Date.now() + 1500; while (Date.now() < end); })")
     wait(lambda: digger.value("input.first") == 0.0)
 
 
 def test_a_stalled_picture_does_not_let_go(digger: Server, opened: Any) -> None:
-    """While drawing takes long, the line goes on saying what the hand holds: until the page seems to hang."""
+    """Slow drawing does not release the stick: the connection reports the levers until the page seems to hang."""
     page, heard_at = opened(digger), list[float]()
     move = digger.session.move_levers
     digger.session.move_levers = lambda *told: (heard_at.append(time.time()), move(*told))[1]  # type: ignore[method-assign]
@@ -151,7 +151,7 @@ def test_a_stalled_picture_does_not_let_go(digger: Server, opened: Any) -> None:
         done([begin, Date.now()]);
     }))"""
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:  # a busy machine may keep the line's thread waiting, too, but not every time
+    while time.monotonic() < end:  # a busy machine may delay the connection's thread, too, but not every time
         begin, done = (x / 1000 for x in page.evaluate(stall))
         if sum(begin + 0.1 < t < done for t in heard_at) >= 3:
             return
@@ -176,7 +176,7 @@ def test_a_hand_takes_over_where_nobody_drives(digger: Server, opened: Any) -> N
 
 def test_only_who_has_the_token_is_let_in(digger: Server, opened: Any, browser: Any) -> None:
     page = opened(digger)
-    assert "token" not in page.url  # nor in what is shown
+    assert "token" not in page.url  # nor in the displayed address
     stranger = browser.new_context().new_page()
     stranger.goto(f"http://127.0.0.1:{digger.port}/?quality=low")
     end = time.monotonic() + PATIENCE
@@ -185,7 +185,7 @@ def test_only_who_has_the_token_is_let_in(digger: Server, opened: Any, browser: 
         time.sleep(0.05)
     assert stranger.evaluate("cockpit.state()") is None
     stranger.context.close()
-    tab = page.context.new_page()  # another tab of the same browser knows it
+    tab = page.context.new_page()  # another tab of the same browser has the token
     tab.goto(f"http://127.0.0.1:{digger.port}/?quality=low")
     until(tab, "cockpit.state() !== null")
 
@@ -214,13 +214,13 @@ def test_the_camera_stays_where_it_was_put(digger: Server, opened: Any) -> None:
         change()
         pictures(page, 3)
         assert page.evaluate(CAMERA) == pytest.approx(chosen, abs=1e-3)
-    page.click("#seats >> text=Orbit")  # chosen again: back to its own place
+    page.click("#seats >> text=Orbit")  # chosen again: back to its default position
     assert np.abs(np.array(page.evaluate(CAMERA)) - chosen).max() > 1
 
 
 def test_the_camera_stays_above_the_ground(digger: Server, opened: Any) -> None:
     page = opened(digger, width=1000, height=700)
-    for button in ("left", "right"):  # turns; moves
+    for button in ("left", "right"):  # rotates; moves
         for _ in range(3):
             page.mouse.move(520, 560)
             page.mouse.down(button=button)
@@ -233,7 +233,7 @@ def test_the_camera_stays_above_the_ground(digger: Server, opened: Any) -> None:
 
 
 def still(page: Any) -> None:
-    """Waits until the camera has come to rest."""
+    """Wait until the camera is at rest."""
     last: Any = np.inf
     for _ in range(100):
         page.evaluate(
@@ -253,7 +253,7 @@ def test_nothing_is_drawn_where_nothing_changes(digger: Server, opened: Any) -> 
     until(page, "document.getElementById('link').textContent === 'paused'")
     pictures(page, 2)
     still(page)
-    # Of sixty chances to draw none is taken.
+    # None of sixty opportunities to draw is used.
     frames = "new Promise((d) => { let k = 0; const f = () => (++k < 60 ? requestAnimationFrame(f) : d()); f(); })"
     before = page.evaluate("cockpit.view().pictures")
     page.evaluate(frames)
@@ -270,15 +270,16 @@ def test_nothing_is_drawn_where_nothing_changes(digger: Server, opened: Any) -> 
 
 
 def test_the_picture_gets_better_again(digger: Server, opened: Any) -> None:
-    """However late pictures were, where they are in time for long enough the best comes back; and a computer that is
-    only just too slow for it does not go to and fro all the time.
+    """Picture quality rises again after delays, if pictures are in time for long enough.
+
+    A computer that is just too slow for the best quality does not switch back and forth all the time.
     """
     page = opened(digger)
     made = "(() => { const { constructor } = cockpit.view().quality; return new constructor(0, 3); })()"
     run = "const paced = (ms, s) => { for (let t = 0; t < 1000 * s; t += ms) q.pace(ms); return q.level; };"
     levels = f"{{ const q = {made}; {run} [paced(100, 20), paced(16, 30), paced(30, 60), paced(16, 1)] }}"
     assert page.evaluate(levels) == [3, 0, 0, 0]
-    # In time at level 1, late at 0: so many changes in ten minutes.
+    # In time at level 1, late at 0: at most so many changes in ten minutes.
     minutes = "let n = 0; for (let t = 0; t < 6e5; ) { const ms = q.level ? 16 : 60; t += ms; n += q.pace(ms); } n"
     changes = page.evaluate(f"{{ const q = {made}; {minutes} }}")
     assert 2 < changes < 30
@@ -292,11 +293,11 @@ def test_one_hole_for_all_and_a_replay_has_the_hole_of_its_time(digger: Server, 
     drive.pause()
 
     def told() -> bool:
-        """Whether the page has the ground that the server has."""
+        """Return whether the page has the same ground as the server."""
         there = digger.session.ground
         return there is not None and np.allclose(first.evaluate(heights), there.heights.ravel(), atol=2e-4)
 
-    for k in range(30):  # the teeth are led through the ground by the test: the same motion every time
+    for k in range(30):  # the test leads the teeth through the ground: the same motion every time
         with drive._lock:
             y = drive.y.copy()
             y[:4] = arm.inverse((6.4 - 0.04 * k, 0.0, -1.4, -2.2))
@@ -305,13 +306,13 @@ def test_one_hole_for_all_and_a_replay_has_the_hole_of_its_time(digger: Server, 
         serial = first.evaluate("cockpit.state().serial")
         until(first, f"cockpit.state().serial > {serial} && Math.abs(cockpit.state().t - {drive.t}) < 1e-6")
         if k == 15:
-            wait(told)  # the ground comes after the state
+            wait(told)  # the ground follows the state
             half, then = first.evaluate(heights), drive.t
     ground = digger.session.ground
     assert ground is not None
     assert 0.1 < ground.dug <= 0.7
     until(first, f"Math.abs(cockpit.view().site().dug - {ground.dug}) < 1e-3")
-    second = opened(digger)  # who comes later sees the same
+    second = opened(digger)  # a later page shows the same
     until(second, f"Math.abs(cockpit.view().site().dug - {ground.dug}) < 1e-3")
     now = first.evaluate(heights)
     assert second.evaluate(heights) == now
@@ -338,14 +339,14 @@ def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
     page.evaluate("pad.axes[3] = 0.05")  # within the dead zone
     heard(page)
     assert digger.value("input.second") == 0.0
-    page.evaluate("pad.axes[3] = 1")  # gamepads: towards the operator; boom up
+    page.evaluate("pad.axes[3] = 1")  # gamepads: towards the operator; the boom rises
     boom = digger.value("boom.q")
     wait(lambda: digger.value("boom.q") > boom + 0.03)
     assert digger.value("input.second") == pytest.approx(excavator.FULL_STICK_RATES[1])
 
 
 def test_calibration(digger: Server, opened: Any) -> None:
-    """A joystick whose axes are elsewhere, do not rest at zero and do not reach one."""
+    """Calibration handles a joystick with other axes that do not rest at zero and do not reach one."""
     page = opened(digger, width=920, height=600, script=PAD)
     page.evaluate("pad.axes = [0.1, 0, 0, 0, 0, -0.2]")
     page.click("#tabs >> text=Setup")
@@ -377,7 +378,8 @@ def test_fingers(digger: Server, opened: Any) -> None:
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - 100, y)
-    wait(lambda: digger.value("input.first") == pytest.approx(excavator.FULL_STICK_RATES[0]))  # left: turns left
+    # left lever to the left: the cab turns left
+    wait(lambda: digger.value("input.first") == pytest.approx(excavator.FULL_STICK_RATES[0]))
     page.mouse.up()
     wait(lambda: digger.value("input.first") == 0.0)
 
@@ -417,7 +419,7 @@ def test_the_line_mends_itself(opened: Any) -> None:
     server = Server(excavator.machine(), port)
     try:
         until(page, "cockpit.state() !== null && cockpit.roles() !== null")
-        assert page.evaluate("same")  # without loading the page anew
+        assert page.evaluate("same")  # without reloading the page
         page.keyboard.down("KeyA")
         wait(lambda: server.value("input.first") > 0.0)
     finally:
@@ -428,7 +430,7 @@ def test_pause_slow_motion_reset(digger: Server, opened: Any) -> None:
     page = opened(digger)
     page.click("#pause")
     until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
-    until(page, "document.getElementById('link').textContent === 'paused'")  # what was under way has ended
+    until(page, "document.getElementById('link').textContent === 'paused'")  # requests in flight have ended
     n = digger.session.drive.snapshot().n
     pictures(page, 2)
     assert digger.session.drive.snapshot().n == n
@@ -461,7 +463,7 @@ def test_switches(digger: Server, opened: Any) -> None:
 
 
 def test_a_change_that_takes_long(served: Any, opened: Any) -> None:
-    """It is said until it is there, and the machine is driven meanwhile."""
+    """A long change of machine is announced until it is done, and the old machine is driven meanwhile."""
     go = threading.Event()
     go.set()
 
@@ -510,7 +512,7 @@ def test_pilots_in_plain_words(served: Any, opened: Any, machine: Any) -> None:
         page.select_option("#pilot", label=name)
         until(page, f"document.getElementById('dead-man').textContent.includes({words!r})")
         wait(lambda: any(server.session.levers[:4]) or server.session.levers[-1] > 0.5)
-    page.keyboard.down("KeyA")  # a hand takes over
+    page.keyboard.down("KeyA")  # manual control replaces the autopilot
     until(page, "cockpit.settings().pilot === ''")
     assert page.input_value("#pilot") == ""
 
@@ -539,14 +541,14 @@ def test_record_and_replay(digger: Server, opened: Any) -> None:
     page.keyboard.down("KeyD")
     until(page, "cockpit.axes()['left.x'] === 1")
     pictures(page, 10)
-    assert digger.value("input.first") == 0.0  # in a replay the hands drive nothing
+    assert digger.value("input.first") == 0.0  # in a replay the levers have no effect
     page.keyboard.up("KeyD")
     page.evaluate("document.getElementById('live').click()")
     assert page.evaluate("cockpit.replay()") is None
 
 
 def saved(page: Any) -> Any:
-    """The times in the file behind the first of the links."""
+    """Return the times in the file of the first download link."""
     with page.expect_download() as found:
         page.evaluate("document.querySelector('#save a').click()")
     lines = [line for line in Path(found.value.path()).read_text().splitlines() if line[0].isdigit()]
@@ -559,7 +561,7 @@ def test_saves_what_is_marked_or_all(digger: Server, opened: Any) -> None:
     page.click("#record")
     begin = page.evaluate("cockpit.state().t")
     until(page, f"cockpit.state().t > {begin + 0.3}")
-    assert saved(page)[0] == pytest.approx(begin, abs=0.2)  # open at its end
+    assert saved(page)[0] == pytest.approx(begin, abs=0.2)  # the mark is open at its end
     page.click("#record")
     end = page.evaluate("cockpit.state().t")
     until(page, f"cockpit.state().t > {end + 0.6}")
@@ -572,7 +574,7 @@ def test_saves_what_is_marked_or_all(digger: Server, opened: Any) -> None:
     assert t[-1] > end + 0.5
     page.click("#record")
     page.click("#record")
-    page.click("#reset")  # the record begins anew: there is nothing left to mark
+    page.click("#reset")  # the record is restarted: there is nothing left to mark
     until(page, "document.getElementById('unmark').hidden")
     assert page.evaluate("document.querySelector('#save a').getAttribute('href')") == "/record.csv"
 
@@ -590,7 +592,7 @@ def test_sliders(served: Any, opened: Any) -> None:
 
 
 def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> None:
-    """Names that differ at their ends are told apart, by eye and by pointer; the actual value follows the target."""
+    """Sliders show target and actual value, which follows the target; long names remain distinguishable."""
     names = [f"left_front_leg_shoulder_pitch_joint_{i}" for i in (1, 2)]
     b = bc.Builder("legs", gravity=(0, 0, 0))
     for name in names:
@@ -602,7 +604,7 @@ def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> No
         """[...document.querySelectorAll("#sliders .name")]
         .map((e) => [e.innerText, e.title, e.scrollWidth <= e.clientWidth])"""
     )
-    assert shown == [[name, name, True] for name in names]  # nothing is cut off
+    assert shown == [[name, name, True] for name in names]  # no name is cut off
     page.locator("#sliders input").nth(1).fill("0.5")
     assert page.locator("#sliders .target").nth(1).inner_text() == "28.6°"
     until(page, "document.querySelectorAll('#sliders .actual')[1].textContent === '28.6°'")
@@ -631,7 +633,7 @@ def test_what_falls_stays_in_the_picture(served: Any, opened: Any, tmp_path: Pat
     page.evaluate(HIDE)
     page.evaluate("document.getElementById('sliders').style.display = 'none'")
     seen = picture(page)
-    assert (np.abs(seen - seen[5, 5]).max(axis=-1) > 0.2).mean() > 0.003  # not sky alone
+    assert (np.abs(seen - seen[5, 5]).max(axis=-1) > 0.2).mean() > 0.003  # more than the sky
 
 
 def test_names_stay_names(served: Any, opened: Any) -> None:

@@ -1,4 +1,4 @@
-"""Pages of records draw machines, and robots with meshes, as the cockpit does: in headless Chromium with WebGL."""
+"""Pages of records draw machines and robots with meshes as the cockpit does: in headless Chromium with WebGL."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_excavator_its_hole_and_its_heap(shown: Any) -> None:
     page.evaluate("seek(2)")
     assert (np.abs(picture(page) - dug).max(axis=-1) > 0.1).mean() > 0.01
     page.evaluate("seek(0)")
-    assert np.abs(picture(page) - before).mean() < 2e-3  # the ground is whole again
+    assert np.abs(picture(page) - before).mean() < 2e-3  # the ground is restored
     page.click("#theme")
     settled(page)
     assert picture(page)[:40].mean() < 0.5 < before[:40].mean()

@@ -1,4 +1,4 @@
-"""The page of a record in headless Chromium: it plays, turns, zooms, and nothing sticks out."""
+"""The page of a record in headless Chromium: playing, rotating, zooming, and no element outside the window."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run() -> Record:
 
 @pytest.fixture
 def shown(flat_browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a record."""
+    """Return a function that opens a record."""
     with opening(flat_browser) as opened:
 
         def show(run: Record, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Any:
@@ -40,7 +40,10 @@ PATIENCE = 60.0  # s, on a busy machine
 
 
 def until(page: Any, what: str) -> None:
-    """Waits for an expression. (Playwright's own way compiles text in the page, which the page's policy forbids.)"""
+    """Wait for a JavaScript expression.
+
+    Playwright's own wait compiles text in the page, which the page's policy forbids.
+    """
     end = time.monotonic() + PATIENCE
     while not page.evaluate(what):
         assert time.monotonic() < end, f"{what} did not come true in {PATIENCE:g} s"
@@ -53,7 +56,7 @@ def middle(page: Any, selector: str) -> tuple[float, float]:
 
 
 def colours(page: Any, canvas: str) -> int:
-    """How many different colours a canvas has."""
+    """Return the number of different colours on a canvas."""
     return page.evaluate(
         f"""(() => {{ const c = document.querySelector('{canvas}');
         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -72,7 +75,7 @@ def test_everything_is_there(shown: Any, run: Record) -> None:
     assert page.locator("#joints tr").count() == 4
     assert page.evaluate("drawn.faces") > 100
     assert page.evaluate("drawn.trace") == len(run)
-    assert page.inner_text("#notices") == ""  # it ended as it should
+    assert page.inner_text("#notices") == ""  # it ended regularly
     assert colours(page, "#stage") > 40
     assert colours(page, ".plot canvas") > 6
 
@@ -89,7 +92,7 @@ def test_poses_are_those_of_the_record(shown: Any, run: Record) -> None:
 def test_it_plays(shown: Any, run: Record) -> None:
     page = shown(run)
     before = page.evaluate("stage.toDataURL()")
-    page.select_option("#speed", "0.1")  # slower than any machine is to look
+    page.select_option("#speed", "0.1")  # slow enough for the test to observe
     page.click("#play")
     assert page.get_attribute("#play", "aria-label") == "Pause"
     until(page, "now.t > 0.05")
@@ -175,7 +178,7 @@ def test_plots_zoom_together_and_set_the_time(shown: Any, run: Record) -> None:
     page.mouse.move(x2, y, steps=4)
     page.mouse.up()
     assert page.evaluate("[span.from, span.to]") == pytest.approx([t1, t2])
-    assert page.evaluate("now.t") == pytest.approx(t1)  # a drag is no click
+    assert page.evaluate("now.t") == pytest.approx(t1)  # a drag does not select a time
     page.mouse.dblclick(x1, y)
     assert page.evaluate("[span.from, span.to]") == [0, 2]
     page.keyboard.down("Control")
@@ -207,7 +210,7 @@ def test_lines_can_be_hidden(shown: Any, run: Record) -> None:
         page.locator(".plot").nth(1).locator(".legend button").nth(k).click()
     settled(page)
     assert page.evaluate("plots[1].hidden.size") == 3
-    assert page.evaluate("plots[1].high") < high  # the axis is for what is left
+    assert page.evaluate("plots[1].high") < high  # the axis covers the remaining lines
     page.locator(".plot").nth(1).locator(".legend button").nth(1).click(modifiers=["Shift"])
     assert page.evaluate("[...plots[1].hidden].includes(plots[1].columns[1])") is False
     assert page.evaluate("plots[1].hidden.size") == 3
@@ -332,7 +335,7 @@ def test_names_stay_names(shown: Any) -> None:
 
 
 def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> None:
-    """The hole of the time that is shown: there at the end, gone at the beginning, there again."""
+    """Dug ground is drawn for the displayed time: the hole is there at the end, gone at the start, and there again."""
     first = np.zeros((21, 21))
     hole = dug_ground(0.0, 0.5, first, [(1.0, {220: -0.8, 221: -0.6}), (1.5, {150: 0.5})])
     page = shown(run.noting({"ground": hole.plain}))
@@ -369,7 +372,7 @@ def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:
     load, end, still = np.array(page.evaluate(tips))
     page.select_option("#scale", "20")
     more, tip, _ = np.array(page.evaluate(tips))
-    assert more - still == pytest.approx(20 * (load - still), rel=0.02, abs=1e-3)  # what hangs on it goes with it
+    assert more - still == pytest.approx(20 * (load - still), rel=0.02, abs=1e-3)  # attached parts move with it
     assert np.linalg.norm(tip - end) > 10 * np.linalg.norm(load - still)
     assert "MPa" in page.inner_text("#legend")
     assert (

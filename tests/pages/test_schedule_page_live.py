@@ -1,4 +1,4 @@
-"""The page of a schedule in headless Chromium: it draws, zooms, explains itself, and can be used without a mouse."""
+"""The page of a schedule in headless Chromium: drawing, zooming, explanations, and use without a mouse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def s() -> Schedule:
 
 @pytest.fixture
 def shown(flat_browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens a schedule."""
+    """Return a function that opens a schedule."""
     with opening(flat_browser) as opened:
 
         def show(s: Schedule, width: int = 1200, height: int = 760, scheme: str = "light") -> Any:
@@ -38,7 +38,7 @@ def seen(page: Any) -> tuple[float, float]:
 
 
 def middle(page: Any, i: int) -> tuple[float, float]:
-    """Of a task's box, in the window."""
+    """Return the centre of a task's box, in window coordinates."""
     x, y, left, top = page.evaluate(
         f"(() => {{ const t = S.tasks[{i}], box = chart.getBoundingClientRect();"
         " return [X((t.start + t.finish) / 2), Y(t.processor), box.left, box.top]; })()"
@@ -106,7 +106,7 @@ def test_wheel_zooms_around_the_pointer_and_drag_moves(shown: Any, s: Schedule) 
     after = seen(page)
     assert after[0] > before[0]
     assert after[1] - after[0] == pytest.approx(before[1] - before[0])
-    assert page.evaluate("view.selected") is None  # a drag is no click
+    assert page.evaluate("view.selected") is None  # a drag does not select a task
     page.click("#fit")
     assert seen(page) == (0, pytest.approx(s.makespan))
 
@@ -167,7 +167,7 @@ def test_finding_a_task(shown: Any, s: Schedule) -> None:
     first = page.evaluate("view.selected")
     assert s.tasks[first].name == "Ic[boom]"
     page.keyboard.press("Enter")
-    assert page.evaluate("view.selected") != first  # the next of that name
+    assert page.evaluate("view.selected") != first  # the next one of that name
     page.fill("#find", "no such thing")
     page.keyboard.press("Enter")
     assert "No task is called" in page.inner_text("#details")
@@ -209,14 +209,15 @@ def test_nothing_sticks_out(shown: Any, s: Schedule, width: int) -> None:
     assert tall <= 640
     assert page.evaluate("chart.clientHeight") > 100
     assert page.evaluate("view.drawn.tasks") > 0
-    for name in ("find", "critical", "messages", "idle", "out", "fit", "in", "theme", "help"):  # none has to be found
+    # every control has an accessible name
+    for name in ("find", "critical", "messages", "idle", "out", "fit", "in", "theme", "help"):
         box = page.locator(f"#{name}").bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
 
 
 def test_the_critical_path_is_drawn_along_its_channels(shown: Any) -> None:
-    """On the bus messages wait for each other: hops of several messages follow each other in it."""
+    """The critical path is drawn along channels: on the bus, messages wait for each other in hops."""
     s = bc.schedule(bc.zoo.excavator(), machine="bus:4", kind="t800", method="crba")
     page = shown(s)
     assert page.evaluate("hotHops.length") > 0

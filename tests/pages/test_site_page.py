@@ -1,4 +1,4 @@
-"""The page of a machine that digs: gauges, soil and numbers to change, jobs, a step, keys, dark; a robot's handle."""
+"""The page of a digging machine: gauges, soil and parameters, jobs, single steps, keys, dark mode; a robot's handle."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cockpit_page import Server, opening, serving_machines, until
 from fake_drive import FakeDrive
 from waiting import wait
 
-PICTURES = os.environ.get("BELLCRANK_PICTURES", "")  # a folder, for who wants to look
+PICTURES = os.environ.get("BELLCRANK_PICTURES", "")  # a folder for screenshots
 
 
 class StillDrive(FakeDrive):
-    """Stands where it is put; what is run past it goes into its outputs."""
+    """A drive that stays where it is put, and whose outputs are set in `shown`."""
 
     shown: dict[str, float] = {}
 
@@ -56,7 +56,7 @@ def looked(page: Any, name: str) -> None:
 
 
 def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
-    """All of it in one page, for a page costs seconds."""
+    """The page shows and changes a site; one page for all checks, because loading a page takes seconds."""
     server: Server = served(linkage.machine(), make=StillDrive)
     drive: Any = server.session.drive
     drive.shown = {
@@ -73,7 +73,7 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     until(page, "document.querySelectorAll('.gauge').length === 7")
     until(page, "[...document.querySelectorAll('.gauge b')].some((b) => b.textContent === '1.54 t')")
     assert page.evaluate("document.getElementById('warning').hidden")
-    # It is about to tip, and the page says so; then it is not any more.
+    # It is about to tip, and the page warns; then the warning disappears.
     drive.shown = {**drive.shown, "tipping": 0.9}
     drive.n += 1
     until(page, "document.getElementById('warning').textContent.includes('about to tip')")
@@ -82,7 +82,7 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     drive.shown = {**drive.shown, "tipping": 0.4}
     drive.n += 1
     until(page, "document.getElementById('warning').hidden")
-    # Soil and numbers of the model.
+    # Soil and parameters of the model.
     page.evaluate("[...document.querySelectorAll('#tabs button')].find((b) => b.textContent === 'Setup').click()")
     page.select_option("#soil", "heavy clay")
     wait(lambda: server.session.ground is not None and server.session.ground.soil.name == "heavy clay")
@@ -90,7 +90,7 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     page.evaluate(f"{{ const i = {slider}; i.value = '1.62'; i.dispatchEvent(new Event('input')); }}")
     wait(lambda: abs(drive.tuned.get("gravity", 0.0) - 1.62) < 1e-9)
     looked(page, "setup")
-    # A job: the place is drawn, and the score is the server's.
+    # A job: the place is drawn, and the score is that of the server.
     page.select_option("#task", "trench")
     until(page, "!document.getElementById('score').hidden && document.getElementById('score-text').textContent === '0'")
     task, ground = server.session.site.task, server.session.ground
@@ -99,11 +99,11 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     ground.heights[rectangle_mask(task.low, task.high, 0.0)] = -task.depth / 2
     until(page, "Math.abs(Number(document.getElementById('score-text').textContent) - 50) <= 1")
     looked(page, "job")
-    # One step, and still again.
+    # One step, then paused again.
     n = drive.n
     page.evaluate("document.getElementById('step').click()")
     wait(lambda: drive.n >= n + 20 and drive.calls[-1] == ("pause",))
-    # Keys, and dark.
+    # Keys and dark mode.
     page.keyboard.press("?")
     until(page, "document.getElementById('keys-dialog').open")
     assert "left stick" in page.evaluate("document.getElementById('keys-body').textContent")
@@ -113,11 +113,11 @@ def test_a_site_is_watched_and_changed(served: Any, opened: Any) -> None:
     page.keyboard.press("t")
     until(page, f"document.documentElement.dataset.theme !== '{before}'")
     looked(page, "dark")
-    assert page.evaluate("document.getElementById('sound').getAttribute('aria-pressed')") == "false"  # quiet by default
+    assert page.evaluate("document.getElementById('sound').getAttribute('aria-pressed')") == "false"  # muted by default
 
 
 def test_a_handle_leads_the_tool(served: Any, opened: Any) -> None:
-    """The ball is dragged, and the sliders go where inverse kinematics says: the tool is then at the ball."""
+    """Dragging the handle moves the sliders by inverse kinematics, and the tool follows to the handle."""
     machine = generic(bc.zoo.puma600())
     server: Server = served(machine, make=FakeDrive)
     page = opened(server, width=1100, height=760)

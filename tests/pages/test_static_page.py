@@ -1,4 +1,7 @@
-"""The page without a server in headless Chromium: files and nothing else, the machine inside, at its full rate."""
+"""The exported page works without a server in headless Chromium.
+
+It consists of static files that contain the machine, and runs at full rate.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ from cockpit_page import need_page, until
 from targets.test_export_wasm import NODE, needs_node
 from waiting import wait
 
-WINDOW, WINDOWS = 2.0, 8  # s, and how often: on a computer that others use, some are theirs
+WINDOW, WINDOWS = 2.0, 8  # s and count: on a shared computer other processes disturb some windows
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -46,14 +49,14 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def excavator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of one machine, which several tests look at."""
+    """Return the page of one machine, which several tests use."""
     need_page()
     return bc.export(MACHINES["excavator"](), tmp_path_factory.mktemp("pages") / "excavator", to="page")
 
 
 @contextmanager
 def opened(browser: Any, folder: Path, more: str = "") -> Iterator[Any]:
-    """The page of a folder, from any web server; it asks nobody else, and complains of nothing."""
+    """Open the page of a folder from any web server; it contacts no other server and logs nothing."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder.parent)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -103,21 +106,24 @@ def test_a_visitor_drives(browser: Any, excavator: Path) -> None:
 
 
 def test_an_address_digs_and_is_rewound(browser: Any, excavator: Path) -> None:
-    """?pilot=dig: a program digs, the ground keeps the hole, the machine feels the load; and all can be replayed."""
+    """?pilot=dig starts a digging program.
+
+    The ground keeps the hole, the machine feels the load, and replay shows all.
+    """
     with opened(browser, excavator, "&pilot=dig") as page:
         until(page, "cockpit.settings().pilot === 'dig'")
         until(page, "cockpit.view().site().dug > 0.05")
-        assert value(page, "payload") > 50.0  # kg, in the same second
+        assert value(page, "payload") > 50.0  # kg, at the same time
         page.evaluate("cockpit.view().dug({ whole: true, load: 0, dug: 0, heights: [], cells: [] })")
         page.locator("#replay").click()
         until(page, "cockpit.replay() !== null")
         assert page.evaluate("cockpit.replay().begin") < 0.5
         page.evaluate("cockpit.replay().seek(cockpit.replay().end)")
-        until(page, "cockpit.view().site().dug > 0.02")  # the hole of its time
+        until(page, "cockpit.view().site().dug > 0.02")  # the hole at the displayed time
         page.locator("#live").click()
         page.locator("#link").click()
         page.keyboard.down("KeyW")
-        until(page, "cockpit.settings().pilot === ''")  # a hand takes over
+        until(page, "cockpit.settings().pilot === ''")  # manual control replaces the program
         page.keyboard.up("KeyW")
         with page.expect_download() as saved:
             page.evaluate("[...document.querySelectorAll('#save a')].find((a) => a.textContent === 'csv').click()")
@@ -189,7 +195,10 @@ console.log(JSON.stringify([rows, [...g.heights], g.balance, g.score(site.tasks.
 
 @needs_node
 def test_the_page_digs_the_hole_that_python_digs(excavator: Path, tmp_path: Path) -> None:
-    """Machine, ground and program: fourteen seconds in JavaScript and in Python, number by number."""
+    """The page digs the hole that Python digs.
+
+    Fourteen seconds of machine, ground and program agree number by number.
+    """
     machine, folder = MACHINES["excavator"](), shutil.copytree(excavator, tmp_path / "it")
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "digs.js").write_text(DIGS)
@@ -205,7 +214,7 @@ def test_the_page_digs_the_hole_that_python_digs(excavator: Path, tmp_path: Path
     np.testing.assert_allclose(heights, g.heights.reshape(-1), rtol=0, atol=1e-10)
     assert abs(balance) < 1e-9
     assert score == pytest.approx(TASKS["trench"]().score(g), abs=1e-9)
-    assert changes == 0  # nobody asked for news, so nothing was noted
+    assert changes == 0  # no client requested changes, so none were recorded
     assert news > 24
 
 
@@ -257,4 +266,4 @@ def test_what_is_no_machine_or_not_built_is_said(tmp_path: Path, monkeypatch: py
     with pytest.raises(InputError, match="make page"):
         bc.export(bc.zoo.pendulum(), tmp_path / "it", to="page")
     assert not list(tmp_path.iterdir())
-    assert scene_poses.pose_kernel(bc.zoo.pendulum())  # what the export takes its poses from
+    assert scene_poses.pose_kernel(bc.zoo.pendulum())  # the poses of the export come from it

@@ -1,4 +1,4 @@
-"""The page of a study in headless Chromium: distributions and sensitivities are drawn, a click replays a run."""
+"""The page of a study in headless Chromium: distributions and sensitivities are drawn, and a click replays a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from page_measures import contrasts
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("pyarrow")
 
-# How many pixels of the stage are drawn, by a copy that may be read often.
+# The number of drawn pixels of the stage, from a copy that allows frequent reading.
 INK = """(() => {
   const stage = document.getElementById("stage"), copy = document.createElement("canvas");
   Object.assign(copy, { width: stage.width, height: stage.height });
@@ -46,7 +46,7 @@ def test_it_draws_chooses_and_replays(flat_browser: Any, report: Path, scheme: s
         page.locator("#scatter circle").nth(30).dispatch_event("click")
         page.wait_for_timeout(100)
         assert page.inner_text("#which").startswith("run 30")
-        assert page.evaluate(INK) > 300  # a rod of three pixels' width, not only the dot of its hinge
+        assert page.evaluate(INK) > 300  # a rod three pixels wide, not only the dot of its hinge
         before = page.inner_text("main, body")
         page.select_option("#result", "final(energy)")
         assert page.inner_text("main, body") != before

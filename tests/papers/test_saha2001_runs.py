@@ -1,4 +1,4 @@
-"""Saha 2001, section 4: his runs, done again. docs/experiments has the pages, and what does not come out as printed."""
+"""Saha 2001, section 4: his runs repeated. docs/experiments has the pages and the deviations from the print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.papers.saha import explicit_3r
 
 
 def test_explicit_equations_of_the_planar_arm_keep_energy() -> None:
-    """Written by hand, so they have to show by themselves that they are right: dE/dt = tau . dtheta."""
+    """Hand-written equations must satisfy the energy balance dE/dt = tau . dtheta."""
     rng = np.random.default_rng(3)
 
     def energy(q: np.ndarray, v: np.ndarray) -> float:
@@ -37,11 +37,14 @@ def test_stanford_leaves_its_path_when_the_paper_says() -> None:
     found = rerun("saha-stanford")
     times = [float(found[f"forced, {name}: off by 0.01 at"].ours) for name in ("rkf45", "abm4")]
     assert times == pytest.approx([2.5, 2.5], abs=0.5)
-    assert times[0] == pytest.approx(times[1], abs=0.2)  # both integrators agree on when
+    assert times[0] == pytest.approx(times[1], abs=0.2)  # both integrators agree on the time
 
 
 def test_stanford_in_free_fall_is_not_as_printed() -> None:
-    """What the paper has is the arm with its slide held; no single number of the table explains it but one."""
+    """The paper's result is that of the arm with its slide held.
+
+    Only one change of a single number in the table would explain it.
+    """
     found = rerun("saha-stanford")
     assert found["free fall: theta_2 passes zero at"].agrees is False
     assert found["free fall: theta_2 passes zero at"].ours == pytest.approx(2.25, abs=0.02)
@@ -51,7 +54,7 @@ def test_stanford_in_free_fall_is_not_as_printed() -> None:
 
 
 def test_a_forearm_on_a_free_slide_falls_nearly_straight_down() -> None:
-    """Why theta_2 creeps to zero: the centre of mass of what slides (links 3 to 6) stays where it was, sideways."""
+    """theta_2 creeps to zero because the centre of mass of the sliding links (3 to 6) does not move sideways."""
     run, m = rerun("saha-stanford").records["free-fall"], bc.zoo.stanford()
     sliding = m.bodies[2:]
 
@@ -65,7 +68,7 @@ def test_a_forearm_on_a_free_slide_falls_nearly_straight_down() -> None:
 
 
 def test_puma_falls_as_printed_and_leaves_its_path_later() -> None:
-    """Ours goes at 7.7 s; ten times the error would make it 2.9 s. The paper has about 6 s."""
+    """Ours leaves at 7.7 s; ten times the error would make it 2.9 s. The paper has about 6 s."""
     found = rerun("saha-puma")
     assert found["free fall: theta_2 at 0.5 s"].agrees
     for name in ("rkf45", "abm4"):
@@ -74,12 +77,12 @@ def test_puma_falls_as_printed_and_leaves_its_path_later() -> None:
         assert row.agrees is False
     early = found["forced, rkf45, tolerance 0.0001: off by 0.01 at"].ours
     assert float(str(early).removesuffix(" s")) < 6.0
-    rest = found["what a small error grows by in 6 s"].ours / found["what a small error grows by in 3 s"].ours  # type: ignore[operator]
+    rest = found["growth factor of a small error in 6 s"].ours / found["growth factor of a small error in 3 s"].ours  # type: ignore[operator]
     assert rest < 5.0  # in the other six seconds it is ten million
 
 
 def test_puma_numbers_that_differ_from_wongs_do_not_matter() -> None:
-    """m_2 and r_3x, of which table II has other values than Wong: with his the arm leaves at the same time."""
+    """With Wong's values of m_2 and r_3x, which differ from table II, the arm leaves at the same time."""
     given = bc.zoo.data("puma_saha")
     given["mass"][1], given["r"][2][0] = 15.781, 0.02
     arm = bc.from_saha(

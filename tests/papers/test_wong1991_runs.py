@@ -1,4 +1,4 @@
-"""Wong 1991, sections 3.5 and 5.5.2: his runs, done again. docs/experiments has the pages."""
+"""Wong 1991, sections 3.5 and 5.5.2: his runs repeated. docs/experiments has the pages."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bellcrank.papers.wong import torso as wong_torso
 
 @pytest.mark.parametrize(("name", "printed"), [("theta", -1e-4), ("dtheta", -5e-5), ("ddtheta", 6e-5)])
 def test_puma_errors_of_joint_6_are_the_printed_ones(name: str, printed: float) -> None:
-    """Sign and size; he prints one digit, read off a plot."""
+    """Sign and size; he prints one digit, read from a plot."""
     row = rerun("wong-3.5.1")[f"joint 6, largest error of {name}"]
     assert row.ours == pytest.approx(printed, rel=0.2)
     assert row.agrees
 
 
 def test_puma_errors_are_those_of_a_loop_in_python() -> None:
-    """The same RK4, torque at t, t + h/2, t + h/2, t + h, written out: the run is what it says it is."""
+    """A loop of RK4 in Python, with torques at t, t + h/2, t + h/2, t + h, gives the same run."""
     arm, path, h = bc.zoo.puma600(), wong(6), 0.01
     control = InverseDynamics(arm, path)
 
@@ -56,15 +56,18 @@ def test_torso_holds_at_the_small_step_and_not_at_the_large_one() -> None:
 
 
 def test_torso_fails_for_another_reason_than_printed() -> None:
-    """The step is inside RK4's region of stability; it is the motion that is unstable. With feedback it is enough."""
+    """The step is inside RK4's region of stability, but the motion is unstable.
+
+    With feedback the step is sufficient.
+    """
     found = rerun("wong-3.5.2")
     assert found["fastest |lambda| h at h = 0.01 s (RK4: 2.785)"].ours < 0.2  # type: ignore[operator]
-    assert found["what a small error grows by in 5 s"].ours > 1e10  # type: ignore[operator]
+    assert found["growth factor of a small error in 5 s"].ours > 1e10  # type: ignore[operator]
     assert abs(found["joint 6, largest error of theta, h = 0.01 s, with feedback"].ours) < 1e-5  # type: ignore[arg-type]
 
 
 def test_growth_is_what_a_disturbed_run_does() -> None:
-    """|Phi| from the linearised equations against runs that start a little beside."""
+    """|Phi| from the linearised equations equals the growth in runs with slightly different starts."""
     path = wong(6, wong_torso.SECONDS)
     made = open_loop.simulator(bc.zoo.torso(), path)
     eps = 1e-8
@@ -82,7 +85,10 @@ def test_everything_said_of_the_excavators_figures_holds() -> None:
 
 
 def test_excavator_runs_are_those_of_the_stiff_integrator() -> None:
-    """rodas4 with a tolerance and laminar flow near zero, where the root has no derivative, against RK4 at 1 ms."""
+    """rodas4 with a tolerance agrees with RK4 at 1 ms.
+
+    rodas4 uses laminar flow near zero, where the root has no derivative.
+    """
     control = excavator.joint_mode()
     run = wong_excavator.simulate_mode(control, 0.001)
     stiff = bc.system(bc.zoo.excavator(), excavator.hydraulics(laminar=1.0), control)

@@ -1,4 +1,4 @@
-"""Kernels inside JAX and PyTorch on the GPU: on a real one, and the handler with a driver that only listens."""
+"""Kernels inside JAX and PyTorch on a GPU: on a real one, and the call handler with a driver that records launches."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Told = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Frame:
-    """A call as XLA makes it, in memory of our own: two arguments (n, 3) and (n,), and a result (n, 2)."""
+    """A call frame as XLA makes it, in our own memory: two arguments (n, 3) and (n,), and a result (n, 2)."""
 
     def __init__(self, n: int, stage: int = 3) -> None:
-        """The second result is a workspace, where a kernel wants one."""
+        """Make the frame; the second result is a workspace where a kernel needs one."""
         self.data = [np.zeros((n, 3)), np.zeros(n), np.zeros((n, 2)), np.zeros(1000)]
         self.dims = [(ctypes.c_int64 * a.ndim)(*a.shape) for a in self.data]
         self.buffers = []
@@ -54,7 +54,7 @@ class Frame:
 
 
 def handled(frame: Frame, code: int = 0) -> tuple[int | None, list[Any]]:
-    """What the handler gives back, and the launches that the driver saw."""
+    """Return the handler's result, and the launches that the driver recorded."""
     launches = []
 
     def launch(f: int, *rest: Any) -> int:
@@ -87,7 +87,7 @@ def test_the_handler_launches_every_part_on_the_caller_s_stream() -> None:
 
 @pytest.mark.parametrize(("n", "blocks"), [(1, 1), (33, 2), (160, 5), (161, 3), (330, 4)])
 def test_the_handler_hands_over_a_workspace(n: int, blocks: int) -> None:
-    """For as many blocks, of five at most, as share out the groups of 32 states evenly."""
+    """The handler passes a workspace for as many blocks, five at most, as divide the groups of 32 states evenly."""
     seen: list[Any] = []
 
     def launch(f: int, *rest: Any) -> int:

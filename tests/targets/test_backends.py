@@ -1,7 +1,7 @@
 """Every backend equals `evaluate`, the definition: LLVM for one state and for batches, both precisions, all widths.
 
-(The C99 target has a file of its own, test_c99.py.) Few modules are compiled and each is asked much: many outputs in
-one graph, all batch sizes from 1 to 40, so that every number of whole blocks and every length of tail occurs.
+(The C99 target has a file of its own, test_c99.py.) Few modules are compiled, and each is tested widely: many outputs
+in one graph and all batch sizes from 1 to 40, so that every number of whole blocks and every length of tail occurs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TOLERANCE = {"float64": 2e-13, "float32": 2e-5}
 
 
 def compiled(g: Graph, width: int, dtype: str, chunk: int = kernel_module.CHUNK_ITEMS, threads: int = 1) -> Kernel:
-    """A kernel of any graph, for a processor with vectors of any width: LLVM splits or joins them as it must."""
+    """Compile a graph for vectors of any width: LLVM splits or joins them for this processor."""
     text = kernel_module.source(g, width, dtype, chunk)
     outputs = {name: array.shape for name, array in g.outputs.items()}
     if len(outputs) == 1:
@@ -68,7 +68,7 @@ def same(got: Any, expected: Any, tolerance: float) -> None:
 
 
 def check(k: Kernel, rows: list[int]) -> None:
-    """One state, and batches of each size, against the definition."""
+    """Compare one state, and batches of each size, with the definition."""
     rng = np.random.default_rng(0)
     dtype = k.signature.dtype
     tolerance = TOLERANCE[dtype]
@@ -132,13 +132,13 @@ def test_comparisons_know_equality(dtype: str) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 50])
 def test_graphs_are_cut_anywhere(chunk: int) -> None:
-    """Values that outlive a chunk go through the workspace; wherever the cut is, the result is the same."""
+    """Results do not depend on where a graph is cut into chunks: values live across a cut go through the workspace."""
     check(compiled(every_operation(), 4, "float64", chunk), [1, 3, 4, 5, 9, 64, 131])  # with groups of sixteen fours
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_arrays_of_every_size(dtype: str) -> None:
-    """Rows of 0 to 9 columns in and out: whole tiles, tiles that reach back over their neighbour, and narrow ones."""
+    """Rows of 0 to 9 columns in and out: whole tiles, tiles that overlap their neighbour, and narrow ones."""
 
     def body(**x: Any) -> dict[str, Any]:
         total = sum((a.sum() for a in x.values()), 0.0)
@@ -167,7 +167,7 @@ FUNCTIONS: list[Any] = [
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from(WIDTHS), st.integers(5, 200))
 def test_random_graphs(seed: int, kind: tuple[str, int], chunk: int) -> None:
-    """A hundred and fifty random operations on each other, each of them an output or not."""
+    """Graphs of a hundred and fifty random operations, each of them an output or not."""
     rng = np.random.default_rng(seed)
 
     def body(x: Any) -> dict[str, Any]:
@@ -176,21 +176,21 @@ def test_random_graphs(seed: int, kind: tuple[str, int], chunk: int) -> None:
             f = FUNCTIONS[int(rng.integers(len(FUNCTIONS)))]
             a, b = (stack[int(i)] for i in rng.integers(max(0, len(stack) - 60), len(stack), 2))
             y = f(a, b)
-            stack.append(y - 3.0 * fabs(y) / (fabs(y) + 1.0))  # bounded: errors must not grow with the depth
+            stack.append(y - 3.0 * fabs(y) / (fabs(y) + 1.0))  # bounded, so that errors do not grow with the depth
         return {"y": [v for v in stack[10:] if rng.random() < 0.3]}
 
     dtype, width = kind
     k = compiled(trace("random", body, {"x": (6,)}), width, dtype, chunk)
     x = rng.uniform(0.2, 0.8, (23, 6)).astype(dtype)
     got, exact = k(x), k.graph.evaluate(x=x.astype(float))["y"]
-    # Deep random graphs amplify rounding, so the measure is what a last-bit change of the input does.
+    # Deep random graphs amplify rounding, so the bound is the effect of a last-bit change of the input.
     nudged = k.graph.evaluate(x=x.astype(float) * (1 + 4 * np.finfo(dtype).eps))["y"]
     slack = np.abs(nudged - exact).max() + 100 * np.finfo(dtype).eps * np.abs(exact).max()
     assert np.median(np.abs(got - exact)) <= slack
     assert (np.abs(got - exact) <= 50 * slack).all()
 
 
-# -- quantities of a mechanism, through the whole line
+# -- quantities of a mechanism, through the whole compiler
 
 
 @cache
@@ -230,7 +230,7 @@ def test_quantity(quantity: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("dtype", "width"), WIDTHS)
 def test_angles_of_the_next_block(dtype: str, width: int) -> None:
-    """Matrices take sines one block ahead: angles out of range, and what is not finite, belong to their own block."""
+    """Sines of the next block are computed ahead; angles out of range, and NaN, affect only their own block."""
 
     def outer(x: Any) -> dict[str, Any]:
         s, c = [sin(a) for a in x], [cos(2.0 * a) for a in x]
@@ -261,7 +261,7 @@ def test_both_methods_of_forward_dynamics(method: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_two_threads(dtype: str) -> None:
-    """Rows are shared out in blocks: the same machine code sees each row in the same lane, so bits agree."""
+    """Two threads give the same bits: rows are divided into blocks, so the same code sees each row in the same lane."""
     m = mechanism()
     one, two = (bc.kernel(m, "mass_matrix", dtype=dtype, threads=n) for n in (1, 2))
     q, _, _ = m.random(3, (2 * two.signature.rows_per_thread + 13,))

@@ -1,4 +1,4 @@
-"""Emitted C against `evaluate`: compiled as strictly as a C compiler can be told, and read without one."""
+"""Emitted C agrees with `evaluate`: compiled with the strictest options, and checked without a compiler."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 2e-4}
 
 
 def write(folder: Path, files: dict[str, str]) -> str:
-    """Puts the files there; their common name."""
+    """Write the files; return their common name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -55,7 +55,7 @@ def write(folder: Path, files: dict[str, str]) -> str:
 
 
 def read_by_others(folder: Path, flags: list[str], *sources: str) -> None:
-    """Other compilers that are here have nothing to say, either."""
+    """Check that other installed compilers give no warnings."""
     for compiler in COMPILERS[1:]:
         if Path(compiler).resolve() != Path(COMPILERS[0]).resolve():
             run(folder, compiler, "-std=c99", *flags, "-fsyntax-only", *sources)
@@ -68,7 +68,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def compiled(graph: Graph, folder: Path, dtype: str = "float64", level: str = "-O1") -> Callable[..., dict[str, Array]]:
-    """The emitted function, called like graph.evaluate; it also checks that nothing is written outside the results."""
+    """Return the emitted function, called like graph.evaluate; check that nothing is written outside the results."""
     assert CC is not None
     name = write(folder, c99.source(graph, dtype))
     flags = ["-std=c99", *STRICT, level, *poison_flags(CC)]
@@ -88,7 +88,7 @@ def compiled(graph: Graph, folder: Path, dtype: str = "float64", level: str = "-
 
 
 def agree(graph: Graph, folder: Path, inputs: dict[str, Array], dtype: str = "float64", level: str = "-O1") -> None:
-    """Every output equal to rounding, against its largest element."""
+    """Check that every output is equal to rounding, relative to its largest element."""
     inputs = {key: inputs[key].astype(dtype) for key in graph.inputs}
     got, expected = compiled(graph, folder, dtype, level)(**inputs), graph.evaluate(**inputs)
     for key, y in expected.items():
@@ -204,7 +204,7 @@ def test_every_operation_is_spelled() -> None:
 
 
 def knot(rounds: int = 9) -> Graph:
-    """Comparisons, sines, inputs and outputs that are used far from where they are made."""
+    """Return a graph of comparisons and sines whose inputs and outputs are used far from where they are made."""
 
     def body(x: Any, y: Any) -> dict[str, Any]:
         less, s, total = x[0] < y, sin(x[1] * y), x[0]
@@ -254,7 +254,7 @@ def test_no_function_grows_beyond_the_limit() -> None:
     assert max(operations) - min(operations) <= 1
 
 
-# -- the promises of the header
+# -- the guarantees of the header
 
 
 @needs_cc
@@ -329,7 +329,7 @@ ODD = [
 
 @needs_cc
 def test_odd_names_compile(tmp_path: Path) -> None:
-    """Inputs, outputs, steps, columns and the function itself, all called after everything odd."""
+    """Inputs, outputs, steps, columns and the function itself may have unusual names."""
 
     def body(**inputs: Any) -> dict[str, Any]:
         total = {}
@@ -369,7 +369,7 @@ def test_name_given() -> None:
     assert "void my_kernel(const double *restrict q, double *restrict out);" in files["my_kernel.h"]
 
 
-# -- the text itself
+# -- the text
 
 
 def test_pendulum_reads_like_this() -> None:
@@ -401,7 +401,7 @@ def test_every_name_is_made_once_and_before_its_use(name: str, limit: int, monke
     arrays, functions = {*graph.inputs, "out", "w"}, {*quoting.LIBM_FUNCTIONS, "isnan", "double", "int", "void"}
     computed: list[str] = []
     for body in re.findall(r"^\{\n(.*?)^\}", code, re.MULTILINE | re.DOTALL):
-        known = set(re.findall(r"^    double (\w+)\[\d+\];$", body, re.MULTILINE))  # of sines and cosines
+        known = set(re.findall(r"^    double (\w+)\[\d+\];$", body, re.MULTILINE))  # arrays of sines and cosines
         for kind, made, text in re.findall(r"^    const (double|int) (\w+) = (.*);$", body, re.MULTILINE):
             assert kind == "double" or "<" in text
             assert set(re.findall(r"\b[A-Za-z]\w*", text)) <= known | arrays | functions

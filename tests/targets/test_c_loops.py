@@ -1,4 +1,4 @@
-"""Alike parts as loops in C: the numbers of the recursion and of the strips, and no code that grows with them."""
+"""Loops over identical bodies in C: the results of the recursion and of the strips, in code of constant size."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_recursions_agree(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("quantity", "method"), [("poses", "frame_motion"), ("momentum", "kinematics")])
 def test_what_bodies_say_beside_their_dynamics_agrees(quantity: str, method: str, tmp_path: Path) -> None:
-    """Of every body, and a sum over all of them."""
+    """Quantities of every body, and a sum over all of them, agree."""
     mechanism = zoo.tree(15)
     loops, straight = both(mechanism, quantity, method)
     given = arguments(mechanism, quantity)
@@ -45,7 +45,10 @@ def test_what_bodies_say_beside_their_dynamics_agrees(quantity: str, method: str
 
 
 def test_functions_of_a_long_chain_are_short() -> None:
-    """Loops that are called, too: a sum over all bodies, and a matrix of all of them; not their derivatives."""
+    """Functions of a long chain are short, also with called loops: a sum over bodies, and a matrix of all of them.
+
+    Their derivatives are not rolled.
+    """
     chain = zoo.chain(300)
     for name in ("momentum", "momentum_matrix", "poses"):
         _, graph = named_graph(chain, name)
@@ -72,7 +75,7 @@ def test_many_runs_are_gone_through_by_a_table(tmp_path: Path) -> None:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any graph becomes strips."""
+    """Roll every graph into strips."""
     for name, value in (("MIN_GRAPH_NODES", 1), ("MIN_LOOP_ELEMENTS", 1), ("MIN_ROLLED_FRACTION", 0.0)):
         monkeypatch.setattr(loop_levels, name, value)
 
@@ -95,7 +98,10 @@ def test_strips_with_angles_and_clashing_names(eager: None, tmp_path: Path) -> N
 
 
 def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
-    """Its code is that of a third of it but for the tables, and its steps are those of bc.simulate."""
+    """A long chain gives short C code, as long as that of a third of the chain except for tables.
+
+    Its steps are those of bc.simulate.
+    """
     sizes = {}
     for n in (100, 300):
         graph = graphs.graph(zoo.chain(n), "forward_dynamics", method="aba")
@@ -110,7 +116,10 @@ def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
 
 
 def test_implicit_steps_of_a_long_chain_are_those_here(tmp_path: Path) -> None:
-    """Slopes, elimination and substitution are loops there, too, and the stack has room for the matrix."""
+    """Implicit steps of a long chain agree: slopes, elimination and substitution are loops, too.
+
+    The stack has room for the matrix.
+    """
     s = effort_driven(zoo.chain(70))
     same_steps(s, tmp_path, 3e-3, dict.fromkeys(s.inputs, 0.1), step=1e-3, integrator="rodas4")
     assert len((tmp_path / "chain70.c").read_text()) < 300_000

@@ -75,7 +75,7 @@ def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
 
 
 def test_a_single_run_waits_for_its_critical_path_and_a_batch_does_not() -> None:
-    """The same operations, one after the other or side by side."""
+    """With the same operations in sequence and in parallel, only a single run is limited by the critical path."""
 
     def chained(s):  # type: ignore[no-untyped-def]
         y = s[0]

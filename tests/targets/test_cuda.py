@@ -1,4 +1,4 @@
-"""The GPU's code without a GPU: orders and parking by an interpreter, arithmetic on the CPU, PTX through ptxas."""
+"""GPU code without a GPU: schedules and spilling by an interpreter, arithmetic on the CPU, PTX through ptxas."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def operations(x: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# -- orders
+# -- schedules
 
 
 @pytest.mark.parametrize("name", ["puma600", TREE, "chain:9"])
@@ -94,14 +94,14 @@ def test_a_tree_needs_fewer_values_limb_by_limb() -> None:
 
 
 def test_live_values_by_hand() -> None:
-    """a = x y, b = x - y, c = a b: x, y and a wait behind a; a and b behind b."""
+    """Live values by hand for a = x y, b = x - y, c = a b: x, y and a are live after a; a and b after b."""
     g = trace("g", lambda x: {"z": [(x[0] * x[1]) * (x[0] - x[1])]}, {"x": (2,)})
     assert register_pressure.live_counts(Units(g).all) == [3, 2, 0]
 
 
 @pytest.mark.parametrize("room", [10**6, 40, 20, 12])
 def test_parked_values_come_back(room: int) -> None:
-    """An interpreter with so many registers and those slots computes what the graph says."""
+    """An interpreter with a limited number of registers and spill slots computes the result of the graph."""
     g = dynamics(TREE)
     m = bc.zoo.load(TREE)
     values = dict(zip(("q", "v", "tau"), m.random(1), strict=True))
@@ -156,8 +156,10 @@ def test_a_plan_stays_within_the_multiprocessor(name: str, words: int) -> None:
 @pytest.mark.parametrize("members", [2, 4, 8])
 @pytest.mark.parametrize(("name", "method"), [("tree:31", "aba"), (TREE, "crba"), ("chain:9", "aba")])
 def test_a_team_computes_what_one_does(name: str, method: str, members: int) -> None:
-    """Members run one after the other between meetings, first to last and last to first: if one read what another
-    writes in the same phase, or a row of the mailbox were written too early, the two would differ.
+    """A team computes the same as one thread, in both orders of its members.
+
+    Members run one after the other between barriers, first to last and last to first. If one read what another writes
+    in the same phase, or wrote a row of the mailbox too early, the two would differ.
     """
     g, m = dynamics(name, method), bc.zoo.load(name)
     values = dict(zip(("q", "v", "tau"), m.random(2), strict=True))
@@ -220,7 +222,7 @@ def test_an_arm_has_one_thread_and_a_large_tree_a_team() -> None:
     assert len(BatchKernelText(dynamics("tree:63", "aba"), "float64").plan.team) > 1
 
 
-# -- arithmetic, on the CPU: the GPU's approximate reciprocal is played by a short one
+# -- arithmetic on the CPU; an approximate reciprocal with few digits replaces the GPU's
 
 
 def scalar_function(spelled: Callable[[Arithmetic], str], dtype: str) -> Callable[..., Array]:
@@ -257,7 +259,7 @@ define float @quotient(float %x, float %y) {{
 
 
 def ulps(got: Array, exact: Array) -> float:
-    """Largest error, in units of the last place of the exact value."""
+    """Return the largest error, in units of the last place of the exact value."""
     with np.errstate(all="ignore"):
         return float(
             np.max(np.abs(got.astype(float) - exact) / np.spacing(np.abs(exact.astype(got.dtype))).astype(float))
@@ -337,7 +339,7 @@ def test_arctangent_in_all_octants(dtype: str) -> None:
 
 
 def assembled(text: str, folder: Path) -> tuple[int, int]:
-    """Registers of a thread and bytes spilled, by CUDA's own assembler."""
+    """Return the registers of a thread and the spilled bytes, by CUDA's own assembler."""
     tool = shutil.which("ptxas")
     if tool is None:
         pytest.skip("there is no ptxas to assemble with")
@@ -362,7 +364,7 @@ def test_every_operation_assembles(dtype: str, tiled: bool, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("dtype", "words"), [("float64", 2), ("float32", 1)])
 def test_registers_are_predicted(dtype: str, words: int, tmp_path: Path) -> None:
-    """The assembler needs about what the graph said, and spills nothing."""
+    """The assembler needs about as many registers as predicted, and spills nothing."""
     made = BatchKernelText(dynamics("puma600"), dtype)
     given, spilled = assembled(made.ptx, tmp_path)
     assert spilled == 0
@@ -380,7 +382,7 @@ def test_few_registers_park(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_team_assembles(dtype: str, tmp_path: Path) -> None:
-    """What shared memory does not hold lies in local memory: a stack, but nothing that the assembler had to spill."""
+    """Values of a team that exceed shared memory are in local memory; the assembler spills nothing more."""
     made = BatchKernelText(dynamics("tree:63", "aba"), dtype)
     given, spilled = assembled(made.ptx, tmp_path)
     assert len(made.plan.team) > 1
@@ -395,14 +397,15 @@ def test_a_simulation_assembles(dtype: str, tmp_path: Path) -> None:
     made = RunKernel(simulator.program(checks=False), dtype)
     text = made.ptx
     assert ".entry run" in text
-    assert text.count("rcp.approx") + text.count("div.full") <= 8  # the rate's divisions exist once, not once per stage
+    # the divisions of the rate exist once, not once per stage
+    assert text.count("rcp.approx") + text.count("div.full") <= 8
     _, spilled = assembled(text, tmp_path)
     assert spilled < 600
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_summary_assembles(dtype: str, tmp_path: Path) -> None:
-    """Extremes and integrals are a few registers more, and rows that nobody asked for take none."""
+    """Summaries assemble: extremes and integrals need a few more registers, and rows without a request need none."""
     simulator = bc.Simulator(bc.zoo.puma600(), summary=["max(*.v)", "rms(joint2.a)", "t_max(energy)"])
     made = RunKernel(simulator.program(rows=False, checks=False), dtype)
     _, spilled = assembled(made.ptx, tmp_path)
@@ -414,7 +417,7 @@ def test_bad_text_is_our_bug() -> None:
         ptx("define void @f() { ret double }")
 
 
-# -- what a user meets without a GPU
+# -- without a GPU
 
 
 @pytest.mark.skipif(not unavailable_reason(), reason="there is a GPU")

@@ -1,4 +1,4 @@
-"""Gradients of runs in the GPU's code without a GPU: the same text on this processor (emulated.py), against the CPU."""
+"""Gradients of runs in GPU code, emulated on this processor (emulated.py), agree with the CPU."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def test_on_a_gpu(dtype: str, tolerance: float) -> None:
 
 @pytest.mark.usefixtures("emulated")
 def test_a_large_result_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes another way to memory, and a later one does not write over it."""
+    """A large result is the same: it takes another path to memory, and a later one does not overwrite it."""
     small = adjoint().run(0.1, target="cuda", **given())
     monkeypatch.setattr(device, "PINNED_BYTES", 8)
     large = adjoint().run(0.1, target="cuda", **given())
     adjoint().run(0.2, target="cuda", **given())
     same(large, small, 0.0)
-    monkeypatch.setattr(device.cupy().cuda, "alloc_pinned_memory", lambda size: 1 / 0)  # none is left
+    monkeypatch.setattr(device.cupy().cuda, "alloc_pinned_memory", lambda size: 1 / 0)  # no pinned memory is left
     same(adjoint().run(0.1, target="cuda", **given()), small, 0.0)

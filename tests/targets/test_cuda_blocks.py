@@ -1,4 +1,4 @@
-"""The text of kernels, teams and tiles among them, and what CudaKernel does around it, played by this processor."""
+"""GPU kernels with teams and tiles, and the work of CudaKernel around them, emulated on this processor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def computed(made: BatchKernelText, given: list[Array], backwards: bool) -> tupl
     f = Blocks(made.text, "many", made.plan.threads, made.shared, made.plan.states)
     f.backwards = backwards
     n = len(given[0])
-    out = np.full((n + 1, given[0].shape[1]), 7.0, made.dtype)  # a row more, which must stay
+    out = np.full((n + 1, given[0].shape[1]), 7.0, made.dtype)  # one more row, which must stay unchanged
     arrays = [*(x.astype(made.dtype) for x in given), out]
     f(n, np.int64(n), *(x for a in arrays for x in (a, np.uint32(a.shape[1]), np.uint32(1))))
     assert (out[n] == 7.0).all()
@@ -61,7 +61,7 @@ def test_a_team(
     name: str, method: str, blocks: int, kilobytes: int, members: int, dtype: str, backwards: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """With mailboxes, parked values and local memory, and a last block that is not full."""
+    """A team works with mailboxes, spilled values and local memory, and with an incomplete last block."""
     monkeypatch.setattr("bellcrank.emit.cuda.occupancy.SHARED_BYTES", kilobytes * 1024)
     g, m = dynamics(name, method), bc.zoo.load(name)
     made = BatchKernelText(g, dtype, blocks=blocks, members=members)
@@ -81,7 +81,7 @@ def test_the_cases_above_have_all_there_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.local_values > 0
 
 
-# -- around it
+# -- CudaKernel
 
 
 def fourbar() -> bc.Mechanism:
@@ -99,7 +99,7 @@ def fourbar() -> bc.Mechanism:
 @pytest.mark.parametrize("name", QUANTITIES)
 @pytest.mark.parametrize("which", ["stanford", "fourbar"])
 def test_every_quantity(which: str, name: str, dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Those of loops of a mechanism with one, and those that compute nothing, such as a zero."""
+    """Every quantity works, with loops and without, also where nothing is computed, such as a constant zero."""
     m = fourbar() if which == "fourbar" else bc.zoo.stanford()
     how = {"frame": m.bodies[-1].name} if QUANTITIES[name].option == "frame" else {}
     try:
@@ -108,7 +108,7 @@ def test_every_quantity(which: str, name: str, dtype: str, monkeypatch: pytest.M
         assert "loops" in str(error)  # noqa: PT017
         return
     kernels_here(monkeypatch)
-    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))  # what is made here is for no GPU
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))  # code made here is for the emulator, not for a GPU
     gpu = bc.kernel(m, name, target="cuda", method=cpu.method, dtype=dtype, **how)
     assert isinstance(gpu, CudaKernel)
     rng, closed = np.random.default_rng(0), dict(zip("qv", m.assemble(), strict=True)) if m.loops else {}
@@ -133,7 +133,7 @@ def wanted(given: Any) -> Array:
 
 
 def lying(x: Array, how: str) -> Array:
-    """The same numbers elsewhere in memory, on the GPU."""
+    """Return the same numbers in another memory layout, on the GPU."""
     if how == "columns":
         return np.ascontiguousarray(x.T).T.view(OnGpu)
     if how == "backwards":
@@ -156,7 +156,7 @@ def test_wherever_it_lies(kernel: CudaKernel, how: str, rows: int) -> None:
 
 @pytest.mark.parametrize("how", ["rows", "columns"])
 def test_matrices_lie_as_vectors_do(how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A matrix's elements of all states side by side where the inputs lie so, and where no tile would hold a row."""
+    """Matrices have the layout of the inputs: elements side by side for all states, also where no tile holds a row."""
     kernels_here(monkeypatch)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     for m in (bc.zoo.pendulum(), bc.zoo.load("chain:2"), bc.zoo.load("chain:20")):
@@ -175,7 +175,7 @@ def test_matrices_lie_as_vectors_do(how: str, monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.parametrize("split", range(4))
 def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two or three, by columns or along the first axis: every element is written once, and where it belongs."""
+    """Two or three parts, by columns or along the first axis, write every element once and in its place."""
     kernels_here(monkeypatch)
     m = bc.zoo.load("chain:3")
     cpu = bc.kernel(m, "forward_dynamics_derivatives")
@@ -189,7 +189,7 @@ def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_fits_a_thread_is_one_part() -> None:
-    """And what does not is divided, if that is predicted to be faster."""
+    """A graph that fits a thread stays one part; a larger one is divided if that is predicted to be faster."""
     small, large = (
         graphs.graph(bc.zoo.load(name), "forward_dynamics_derivatives", "derivatives")
         for name in ("chain:4", "chain:7")
@@ -230,7 +230,7 @@ def test_in_place(kernel: CudaKernel) -> None:
 
 
 def test_memory_that_is_not_there_after_all(kernel: CudaKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts become smaller until they fit; what has another reason is not tried again."""
+    """If memory runs out, parts become smaller until they fit; other errors are not retried."""
     given, plain, tried = bc.zoo.stanford().random(0, (50,)), kernel._on_device, []
 
     def limited(arrays: Any, batch: Any, out: Any = None) -> Any:

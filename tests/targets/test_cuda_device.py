@@ -1,4 +1,4 @@
-"""Kernels and simulations on a GPU against those on the CPU; skipped where there is none."""
+"""Kernels and simulations on a GPU agree with those on the CPU; skipped where there is no GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = ["puma600", "stanford", "excavator", "chain:12", "tree(15, branching=3)"
 
 
 def relative(got: Array, want: Array) -> float:
-    """Of each state, the largest error over the largest element."""
+    """Return for each state the largest error divided by the largest element."""
     axes = tuple(range(1, want.ndim))
     return float((np.abs(got - want).max(axis=axes) / np.abs(want).max(axis=axes)).max())
 
@@ -59,7 +59,7 @@ def test_a_team() -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", NAMES)
 def test_forward_dynamics(name: str, dtype: str) -> None:
-    """Rows through tiles, columns side by side, and numpy: all equal the CPU's kernel."""
+    """Rows through tiles, adjacent columns, and numpy arrays: all give the results of the CPU's kernel."""
     cp, m = device.cupy(), bc.zoo.load(name)
     k = bc.kernel(m, "forward_dynamics", target="cuda", dtype=dtype)
     given = [x.astype(dtype) for x in m.random(0, (1000,))]
@@ -72,7 +72,7 @@ def test_forward_dynamics(name: str, dtype: str) -> None:
     assert isinstance(rows, cp.ndarray)
     assert relative(from_gpu(rows), want) < TOLERANCE[dtype]
     columns = k(*(cp.asarray(np.ascontiguousarray(x.T)).T for x in given))
-    assert columns.strides[0] == columns.itemsize  # in the order of the inputs
+    assert columns.strides[0] == columns.itemsize  # in the layout of the inputs
     assert relative(from_gpu(columns), want) < TOLERANCE[dtype]
 
 
@@ -99,7 +99,7 @@ def test_any_leading_shape(batch: tuple[int, ...]) -> None:
 
 
 def test_strides_are_read_where_they_are() -> None:
-    """Columns of a wider table, reversed rows, an array for all rows."""
+    """Strided inputs are read in place: columns of a wider table, reversed rows, one array for all rows."""
     cp, m = device.cupy(), bc.zoo.puma600()
     k = bc.kernel(m, "forward_dynamics", target="cuda")
     wide = np.random.default_rng(0).uniform(-1, 1, (500, 30))
@@ -124,7 +124,7 @@ def test_out_and_dlpack() -> None:
     np.testing.assert_allclose(from_gpu(out), want, rtol=1e-9, atol=1e-10)
 
     class Capsule:
-        """Nothing but DLPack."""
+        """An object with DLPack and nothing else."""
 
         def __init__(self, x: Any) -> None:
             self.x = x
@@ -171,7 +171,7 @@ def test_jax() -> None:
 
 
 def test_another_stream() -> None:
-    """PyTorch still computes the inputs on a stream of its own when we are called."""
+    """A kernel waits for another stream on which PyTorch still computes the inputs."""
     torch = pytest.importorskip("torch")
     m = bc.zoo.puma600()
     k = bc.kernel(m, "forward_dynamics", target="cuda")
@@ -302,7 +302,7 @@ def test_summaries(integrator: str, dtype: str) -> None:
     cpu, gpu = (sim.run(0.1, q0, step=1e-3, **how) for how in ({}, {"target": "cuda", "dtype": dtype}))
     near = {"float64": 1e-9, "float32": 2e-3}[dtype]
     for name in cpu.columns:
-        if not name.startswith("t_"):  # the time of an extreme that is flat is anybody's
+        if not name.startswith("t_"):  # the time of a flat extreme is undetermined
             scale = np.abs(cpu[name]).max()
             np.testing.assert_allclose(gpu[name], cpu[name], rtol=0, atol=near * max(scale, 1e-3), err_msg=name)
     assert [x.reason for x in gpu.stops] == ["end"] * 300
@@ -342,14 +342,15 @@ def test_closed_loops() -> None:
 
 @pytest.mark.parametrize("name", gpu_runs.CASES)
 def test_a_run_is_that_of_the_cpu(name: str) -> None:
-    """Every integrator, chosen steps, events, inputs, closed loops, derivatives."""
+    """A run equals that of the CPU: every integrator, adaptive steps, events, inputs, closed loops, derivatives."""
     cpu, gpu = (gpu_runs.done(name, target) for target in ("cpu", "cuda"))
     gpu_runs.same(gpu, cpu)
 
 
 def test_many_bounces_of_many_runs() -> None:
-    """More threads than a block has, each with steps and events of its own. None comes to rest: bounces then come
-    faster than steps do, and rounding errors decide which is seen.
+    """Many runs with many bounces agree: more threads than a block has, each with its own steps and events.
+
+    No ball comes to rest: bounces would then be more frequent than steps, and rounding would decide which is detected.
     """
     m, _, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
     settings["q0"], seconds = np.linspace(0.5, 1.0, 1000)[:, None], 2.0

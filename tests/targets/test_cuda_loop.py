@@ -1,4 +1,4 @@
-"""Whole simulations in the GPU's code without a GPU: the same text on this processor (emulated.py), against the CPU."""
+"""Whole simulations in GPU code, emulated on this processor (emulated.py), agree with the CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Emulated = Callable[[int], None]
 @pytest.mark.parametrize("capacity", [2, 100])
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
-    """In launches of a tick each, with rows that do not fit: the same rows and states as the loop in Python."""
+    """Launches of one tick, with too little space for rows, give the rows and states of the loop in Python."""
     monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
     monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
@@ -35,7 +35,7 @@ def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int
     given = inputs if p.nu else np.zeros((7, 1, 0))
     final = np.ascontiguousarray(s)
     pieces = GpuProgram(p, "float64").run_to_end(final, given, np.zeros((7, 0)), capacity, lambda s: True)
-    signs = [AT["due"]] if kind in ("plain", "fed") else []  # a row that was written is due no more
+    signs = [AT["due"]] if kind in ("plain", "fed") else []  # a written row is no longer due
     rest = [k for k in range(len(final)) if k not in signs]
     np.testing.assert_allclose(final[rest], spelled.s[rest], rtol=1e-13, atol=1e-13)
     assert (len(pieces) > 1) == (capacity == 2)
@@ -53,7 +53,7 @@ def test_a_run_is_that_of_the_cpu(emulated: Emulated, name: str) -> None:
 
 
 def test_there_are_more_bounces_than_room_for_them() -> None:
-    """Or else the cases above would not show that full rows come back: there is room for 8 of each event."""
+    """The cases above have more bounces than the record has room for (8 of each event), so that full rows occur."""
     events = gpu_runs.done("bounces dopri5", "cpu").provenance["events"]
     assert sum(e["run"] == 0 for e in events) > 2 * 8 + 2
 
@@ -80,7 +80,7 @@ def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
 
 
 def test_a_run_that_fails_stops_alone(emulated: Emulated) -> None:
-    """One of three is driven away; the others end as they would alone."""
+    """A run that fails stops alone: one of three diverges, and the others end as they would alone."""
     m = gpu_runs.ball()
     s = bc.system(m, control=lambda t, q, v, x, u: [u["k"] * v["z"] * v["z"] * v["z"]], inputs=["k"])
     given: dict[str, Any] = {"v0": [2.0], "inputs": {"k": np.array([[0.0], [5.0], [-1.0]])}, "input_step": 10.0}
@@ -141,7 +141,10 @@ def test_ctrl_c_leaves_what_was_recorded(emulated: Emulated, monkeypatch: pytest
 
 @pytest.mark.parametrize("shared", [400 * 1024, 20 * 1024])
 def test_values_wait_where_there_is_room(emulated: Emulated, shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 80 registers, in shared memory; with little of that, in the thread's own."""
+    """Values are spilled where there is room.
+
+    With 80 registers to shared memory, else to local memory of the thread.
+    """
     monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.MAX_REGISTERS", 80)
     monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.SHARED_BYTES", shared)
     tick = loop_of("arm dopri5 chosen").procedures[-1]
@@ -158,7 +161,10 @@ def loop_of(name: str) -> RunKernel:
 
 
 def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
-    """Of what waits across a call in events, rows and starts, nothing is in registers or in shared memory."""
+    """Rare code takes no registers of the tick.
+
+    Values that live across calls in events, rows and starts are neither in registers nor in shared memory.
+    """
     loop = loop_of("fed event dopri5")
     rare = [p for p in loop.procedures if p.name in ("start", "observe", "locate")]
     assert len(rare) == 3
@@ -167,7 +173,7 @@ def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
 
 
 def test_a_step_leaves_its_polynomial_in_memory() -> None:
-    """Nor is the polynomial of a step carried along: a tick writes it and does not read it."""
+    """A step's polynomial is in memory: a tick writes it and does not read it, so it takes no registers."""
     what, _, settings = gpu_runs.CASES["bounces dopri5"]()
     simulator = bc.Simulator(what, "dopri5", events=settings["events"])
     made = simulator.program((True, True))

@@ -1,4 +1,4 @@
-"""What blocks fetch for later ones: every line of every column once, nothing beyond an array, where it helps."""
+"""Prefetching for later blocks: every line of every column once, nothing beyond an array, only where it helps."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bellcrank.emit.cuda import prefetch
 from bellcrank.emit.cuda.batch_kernel import HEAD, BatchKernelText
 from emulated import Function
 
-STATES, BLOCKS, PIECE = 32, 1, 4096  # a piece is 16 blocks of float64
-COLUMNS = {"in_q": 19, "in_tau": 3}  # more than blocks that make a piece
+STATES, BLOCKS, PIECE = 32, 1, 4096  # a prefetched piece serves 16 blocks of float64
+COLUMNS = {"in_q": 19, "in_tau": 3}  # more than the number of blocks in a piece
 
 
 def alone() -> str:
-    """A kernel that does nothing else."""
+    """Return a kernel that only prefetches."""
     arrays = "".join(f", ptr addrspace(1) %{a}, i32 %{a}.row, i32 %{a}.column" for a in COLUMNS)
     return f"""{HEAD}define ptx_kernel void @many(i64 %n{arrays}) {{
   %place = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -63,7 +63,7 @@ def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_where_it_is_done() -> None:
-    """Where memory is waited for and warps are few: not in float32, and not through tiles."""
+    """Kernels that wait for memory with few warps prefetch; float32 kernels and tiled ones do not."""
     request, by = Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
     graph = graphs.trace_quantity(bc.zoo.stanford(), request, by)
     made = BatchKernelText(graph, "float64")

@@ -1,7 +1,7 @@
-"""Every force element through every way that a system can go: lanes, a GPU's code, steppers, C, FMUs, derivatives.
+"""Every force element works on every target: lanes, GPU code, steppers, C, FMUs, derivatives.
 
-Elements are put into a few systems by what they are between, so that each way is compiled once for many of them; the
-run on one core, whose elements have laws of their own (tests/laws), is what all others must be.
+Elements are combined into a few systems by what they connect, so that each target is compiled once for many of them.
+The reference is the run on one core, whose elements have tests of their own (tests/laws).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def contacts() -> list[Element]:
 
 
 def unresolved() -> list[Element]:
-    """Contacts and friction that the step is too long for, and takes implicitly."""
+    """Contacts and friction that are too stiff for the step, which is therefore implicit."""
     how = {"stiffness": 3e4, "damping": 20.0, "friction": 0.7, "slow": 1e-3}
     return [
         Contact("foot", "ground", "a", Plane(), Sphere(0.2), **how),
@@ -123,7 +123,7 @@ def turning() -> bc.Mechanism:
 
 
 def light() -> bc.Mechanism:
-    """As `flying`, with a tenth of the mass."""
+    """The system of `flying` with a tenth of the mass."""
     b = bc.Builder("light")
     b.body("a", mass=0.1, com=(0.02, 0, 0), inertia=(0.002, 0.003, 0.004))
     b.body("b", mass=0.2, com=(0, 0.03, 0), inertia=(0.005, 0.003, 0.004))
@@ -142,7 +142,7 @@ SYSTEMS: dict[str, tuple[Callable[[], bc.Mechanism], Callable[[], list[Element]]
 
 
 def made(name: str) -> tuple[bc.System, Any, Any]:
-    """The system, and a start in which its elements are at work."""
+    """Return the system, and a start in which its elements act."""
     mechanism, elements = SYSTEMS[name]
     m = mechanism()
     if m.nq == 2:
@@ -153,13 +153,13 @@ def made(name: str) -> tuple[bc.System, Any, Any]:
 
 
 def many(q0: Any, v0: Any) -> dict[str, Any]:
-    """Five starts, of which the first is the given one."""
+    """Return five starts, of which the first is the given one."""
     faster = np.linspace(1.0, 1.4, 5)[:, None]
     return {"q0": np.tile(q0, (5, 1)), "v0": faster * v0, "step": STEP, "every": 10 * STEP}
 
 
 def test_no_element_is_forgotten() -> None:
-    """Each kind in a system, and at work there; a new one must come into the table above."""
+    """Every kind of element is in a system and acts there; a new kind must be added to the table above."""
     kinds = {x for name in forces.__all__ if inspect.isclass(x := getattr(forces, name)) and issubclass(x, Element)} - {
         forces.Element,
         forces.Between,
@@ -247,7 +247,7 @@ def test_derivatives(name: str) -> None:
     s, q0, v0 = made(name)
     adjoint = bc.Adjoint(s, lambda t, q, v, x, u: v[0] * v[1], lambda t, q, v, x, u: sum(a * a for a in v) + q[0])
     found = adjoint.run(SECONDS, q0=q0, v0=v0, step=STEP)
-    h, n = 1e-7, len(v0)  # contacts bend the value within 1e-6: the difference converges with h**2
+    h, n = 1e-7, len(v0)  # contacts change the value within 1e-6: the difference converges with h**2
     nearby = np.tile(v0, (2 * n, 1)) + h * np.concatenate([np.eye(n), -np.eye(n)])
     values = adjoint.run(SECONDS, q0=np.tile(q0, (2 * n, 1)), v0=nearby, step=STEP).value
     differences = (values[:n] - values[n:]) / (2 * h)

@@ -1,7 +1,7 @@
-"""Machine code for other processors under QEMU: kernels and a whole run in lanes, equal to this computer's.
+"""Machine code for other processors under QEMU: kernels and a run in vector code equal those of this computer.
 
-The bound of docs/export.md: 1e-12 of the largest number of its kind. Where both multiply and add at once every
-operation rounds alike, and only libm may differ, by an ulp.
+The bound is that of docs/export.md: 1e-12 of the largest number of its kind. Where both processors have fused
+multiply-adds every operation rounds alike, and only libm may differ, by an ulp.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def needs(which: str) -> tuple[str, str]:
 
 
 def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes: int) -> np.ndarray[Any, Any]:
-    """What the driver, linked with the object code of the text, makes of the bytes that it is given."""
+    """Return what the driver, linked with the object code of the text, makes of its input bytes."""
     compiler, emulator = needs(which)
     (folder / "it.o").write_bytes(cross_compile.object_code(text, which))
     (folder / "main.c").write_text(driver)
@@ -88,7 +88,7 @@ def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes:
 def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
     m = bc.zoo.stanford()
     _, graph = graphs.choose_graph(m, Request("forward_dynamics"), Cpu("float64").choose)
-    rows = 7  # blocks of lanes, and one over
+    rows = 7  # whole blocks of lanes, and one row more
     q, v, tau = (np.stack([m.random(seed)[k] for seed in range(rows)]) for k in range(3))
     lanes = cross_compile.PROCESSORS[which].lanes("float64")
     text = kernel_module.source(graph, lanes)
@@ -101,7 +101,7 @@ def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("name", ["excavator", "excavator_linkage"])
 def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
-    """Two runs side by side where there are lanes for them, with levers that differ."""
+    """Whole runs agree: two side by side where there are lanes for them, with different levers."""
     s = MACHINES[name]().system
     form = "projected" if s.mechanism.loops else "minimal"
     stepper = export_content(s, (), "", bc.Solver("rk4", 1e-3, form=form)).stepper

@@ -1,4 +1,4 @@
-"""Printed equations against `evaluate` and the kernels: the text itself is run, in every language, LaTeX too."""
+"""Printed equations agree with `evaluate` and the kernels: the text itself is run, in every language and in LaTeX."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
 
 
 def expected(m: Mechanism, seed: int = 1) -> tuple[dict[str, Array], dict[str, Array]]:
-    """A state, and the four blocks there, by the compiled kernels."""
+    """Return a state, and the four blocks there, by the compiled kernels."""
     q, v, _ = m.random(seed)
     g = m.gravity_torque(q)
     return {"q": q, "v": v}, {"M": m.mass_matrix(q), "h": m.bias(q, v) - g, "g": g, "f": m.passive_torque(q, v)}
@@ -109,7 +109,7 @@ RULES = [  # LaTeX to Python, in this order
 
 
 def run_latex(text: str, state: dict[str, Array]) -> dict[str, Any]:
-    """Only the printed equations are read: the inside of every align*, line by line, turned into assignments."""
+    """Run only the printed equations: the contents of every align*, line by line, turned into assignments."""
     scope: dict[str, Any] = {"sin": np.sin, "cos": np.cos, "min": min, "max": max, "pi": np.pi}
     for key, x in state.items():
         scope |= {f"{key}_{i + 1}": value for i, value in enumerate(x)}
@@ -129,7 +129,7 @@ def run_latex(text: str, state: dict[str, Array]) -> dict[str, Any]:
 
 
 def gathered(scope: dict[str, Any], key: str, shape: tuple[int, ...]) -> Array:
-    """M from M_11, M_12, ...; a block that is not printed is zero."""
+    """Return M from M_11, M_12, ...; a block that is not printed is zero."""
     out = np.zeros(shape)
     for index in np.ndindex(*shape):
         both = [tuple(str(i + 1) for i in index), tuple(str(i + 1) for i in index[::-1])]
@@ -156,7 +156,7 @@ def test_sympy(name: str) -> None:
 @needs_sympy
 @pytest.mark.parametrize("name", ["twelve", "all joints"])
 def test_sympy_on_numbers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where substituting into the expressions would take minutes: the same text, with numbers for symbols."""
+    """SymPy code runs on numbers: substituting into the expressions would take minutes."""
     import sympy as sp
 
     m = MECHANISMS[name]()
@@ -211,7 +211,7 @@ def test_one_quantity(name: str, quantity: str) -> None:
     compare(run_python(bc.equations(m, "python", quantity, frame), state), wanted)
 
 
-# -- what is printed can be read
+# -- readability of the text
 
 
 def test_planar3r_is_the_textbook() -> None:
@@ -225,7 +225,7 @@ def test_planar3r_is_the_textbook() -> None:
         r"M(q)\,a + h(q, v) + g(q) = \tau",
     ):
         assert f"  {line}\n" in text
-    assert "f_" not in text  # no friction: not a word about it
+    assert "f_" not in text  # without friction there is no mention of it
     assert len(text.splitlines()) < 50
     assert max(map(len, text.splitlines())) < 120
 
@@ -234,11 +234,11 @@ def test_readable_mechanisms_are_written_out_and_others_say_so() -> None:
     for name in ("pendulum", "planar3r", "excavator", "torso"):
         assert "in steps" not in bc.equations(MECHANISMS[name](), "python")
     text = bc.equations(zoo.stanford(), "python")
-    assert '"""Coriolis and centrifugal forces; written in steps, for one entry alone would have' in text
+    assert '"""Coriolis and centrifugal forces; written in steps, because one entry alone would have' in text
     assert re.search(r"^    A_link4_1 = ", text, re.MULTILINE)  # after the step of the method
     assert "in steps" not in bc.equations(zoo.stanford(), "python", terms=200)
     assert bc.equations(zoo.planar3r(), "latex", terms=0).count("in steps") == 3
-    assert "no polynomial (div)" in bc.equations(zoo.planar3r(), "latex", "forward_dynamics")
+    assert "not a polynomial (div)" in bc.equations(zoo.planar3r(), "latex", "forward_dynamics")
 
 
 def test_numbers_are_those_a_person_writes() -> None:
@@ -249,7 +249,7 @@ def test_numbers_are_those_a_person_writes() -> None:
 
 
 def test_names_do_not_meet() -> None:
-    """Bodies may be called anything: none of it may shadow an input, an entry or another name."""
+    """No name of a body shadows an input, an entry or another name."""
     b = bc.Builder("q_1")
     bodies = ["ground", "11", "lambda", "größe 1", "größe_1", "x]; import os"]
     for i, (parent, body) in enumerate(itertools.pairwise(bodies)):
@@ -286,11 +286,11 @@ def test_latex_compiles(name: str, tmp_path: Path) -> None:
     subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"], cwd=tmp_path, check=True)
 
 
-# -- laws: a polynomial is the graph's value, in whatever form
+# -- a polynomial has the value of the graph in every form
 
 
 def value(ring: Ring, polynomial: Polynomial, inputs: dict[str, Array]) -> float:
-    """Term by term, by the definition of a monomial."""
+    """Return the value term by term, by the definition of a monomial."""
 
     def generator(g: int) -> float:
         found = ring.generators[g]
@@ -327,7 +327,7 @@ def test_printed_equals_evaluate(m: Mechanism, terms: int) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.floats(-2, 2)), max_size=6))
 def test_waves_are_the_products(terms: list[tuple[int, int, int, float]]) -> None:
-    """Any grouping of the angles of a random trigonometric polynomial has its value; the chosen one is no longer."""
+    """Any grouping of the angles of a random trigonometric polynomial has its value; the chosen one is not longer."""
 
     def body(q: Any) -> dict[str, Any]:
         total = 0.5 * cos(q[0]) * cos(q[1]) - sin(q[0]) * sin(q[1]) * 0.5 + cos(q[2])
@@ -352,7 +352,7 @@ def test_waves_are_the_products(terms: list[tuple[int, int, int, float]]) -> Non
 
 
 def test_rounding_cancels() -> None:
-    """What is zero on paper is no term: not 1e-17 cos q."""
+    """Terms that are exactly zero vanish: there is no 1e-17 cos q."""
     third = 1 / 3
     graph = trace("zero", lambda q: {"y": [(q[0] * 0.1) * 3.0 - q[0] * 0.3 + (cos(q[1]) * third) * 3.0]}, {"q": (2,)})
     ring = Ring()
@@ -362,11 +362,11 @@ def test_rounding_cancels() -> None:
 
 
 def test_angles_of_any_kind() -> None:
-    """Sines of sums, multiples, shifts, constants, and of other sines."""
+    """Angles may be sums, multiples, shifts, constants, and contain other sines."""
 
     def body(q: Any) -> dict[str, Any]:
         total = q[0] + q[1]
-        nothing = total - q[1] - q[0]  # which folding does not see
+        nothing = total - q[1] - q[0]  # zero, which folding does not detect
         return {"y": [sin(total) * cos(total) + cos(q[0] * 2.0 + 0.3), cos(q[0] * cos(q[1])) * sin(q[0]), cos(nothing)]}
 
     graph = trace("any", body, {"q": (2,)})
@@ -380,7 +380,7 @@ def test_angles_of_any_kind() -> None:
 
 
 def test_every_operation_in_steps() -> None:
-    """Roots, divisions and choices have a spelling in every language."""
+    """Roots, divisions and selections have a spelling in every language."""
 
     def body(q: Any) -> dict[str, Any]:
         step("root")

@@ -1,4 +1,4 @@
-"""A fork at any time, while other threads trace, compile and drop kernels: the child makes and calls kernels."""
+"""After a fork at any time, while other threads trace, compile and drop kernels, the child makes and calls kernels."""
 
 from __future__ import annotations
 

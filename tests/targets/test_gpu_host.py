@@ -1,7 +1,7 @@
-"""What happens around the GPU's kernel, without a GPU: this processor plays it (emulated.py).
+"""The host side of GPU runs, without a GPU: this processor emulates the kernel (emulated.py).
 
-Starts are made where the kernel runs, one line serves all runs where it can, parts that fit the memory are put together
-again, and what comes back is what the CPU gives.
+Starts are made where the kernel runs, one input line serves all runs where possible, parts that fit into memory are
+joined again, and the results are those of the CPU.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_the_same_as_on_the_cpu(emulated: Emulated, case: str, keep: str, dtype:
 
 @pytest.mark.parametrize("keep", ["rows", "final"])
 def test_parts_that_fit(emulated: Emulated, keep: str) -> None:
-    """Memory for some runs at a time: one line says so, and nothing else is seen of it."""
+    """With memory for some runs only, the batch is divided, and the user sees one line about it."""
     emulated(15_000 if keep == "rows" else 5000)
     sim = bc.Simulator(system())
     with pytest.warns(RuntimeWarning, match="at a time"):
@@ -77,7 +77,7 @@ def test_parts_that_fit(emulated: Emulated, keep: str) -> None:
 
 
 def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> None:
-    """A long table for every run is more than its state."""
+    """Inputs and parameters of each run count as memory: a long table for every run is larger than its state."""
     emulated(100_000)
     sim, how = bc.Simulator(system()), {"step": 1e-3, "input_step": 1e-3, "keep": "final"}
     tables = np.random.default_rng(0).normal(size=(10, 1000))
@@ -88,7 +88,7 @@ def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> No
 
 @pytest.mark.parametrize("keep", ["rows", "final"])
 def test_memory_that_is_not_there_after_all(emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others take it in between: the runs are done again, fewer at a time, until they fit."""
+    """If memory is taken by others meanwhile, the runs are repeated, fewer at a time, until they fit."""
     plain = GpuProgram.run_to_end
 
     def finish(self: GpuProgram, s: Array, *rest: Any) -> Any:
@@ -115,7 +115,7 @@ def test_not_even_one_run_fits(emulated: Emulated, monkeypatch: pytest.MonkeyPat
 
 
 def test_interrupted_while_the_gpu_is_at_work(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Ctrl-C nearly always comes: the record until then is there."""
+    """Ctrl-C while the GPU works, the usual case, returns the record until then."""
     plain, launches = Function.__call__, 0
 
     def launched(self: Function, *arguments: Any) -> None:
@@ -126,7 +126,7 @@ def test_interrupted_while_the_gpu_is_at_work(emulated: Emulated, monkeypatch: p
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Function, "__call__", launched)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     try:
         with pytest.raises(Interrupted) as caught:
             bc.Simulator(system()).run(10.0, q0=Q, step=1e-3, target="cuda", progress=False)
@@ -141,7 +141,10 @@ def test_interrupted_while_the_gpu_is_at_work(emulated: Emulated, monkeypatch: p
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("step", "hold"), [(1e-4, 1e-3), (1e-3, 1e-3), (1e-3, 2.5e-3), (3e-4, 1e-3)])
 def test_inputs_are_on_time(emulated: Emulated, step: float, hold: float, dtype: str) -> None:
-    """In single precision 30 steps of 0.1 ms are less than 3 ms, and the third line would come a step late."""
+    """Inputs change at the right step: in single precision 30 steps of 0.1 ms are less than 3 ms.
+
+    The third line would come one step late.
+    """
     sim = bc.Simulator(system())
     push = np.random.default_rng(1).normal(size=300)
     how: dict[str, Any] = {"step": step, "inputs": {"push": push}, "input_step": hold}
@@ -153,7 +156,7 @@ def test_inputs_are_on_time(emulated: Emulated, step: float, hold: float, dtype:
 
 @pytest.mark.parametrize("keep", ["rows", "final"])
 def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
-    """Ctrl-C while the first part runs: the others are where they began, and have no rows."""
+    """Ctrl-C during the first part leaves the other runs at their starts, without rows."""
     emulated(5000 if keep == "final" else 100_000)
 
     def stop(share: float) -> None:
@@ -172,7 +175,7 @@ def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
 
 
 def test_memory_of_a_record_that_nobody_has_is_used_again(emulated: Emulated, monkeypatch: Any) -> None:
-    """And never that of a record that somebody still looks at."""
+    """Memory of a deleted record is reused, and never that of a record in use."""
     monkeypatch.setattr("bellcrank.sim.batch_execution.REUSED_SIZE_NUMBERS", 100)
     m = bc.zoo.chain(1)
     sim = bc.Simulator(m)

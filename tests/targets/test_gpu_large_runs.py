@@ -1,5 +1,6 @@
-"""Runs of large mechanisms in the GPU's code without a GPU: loops over alike bodies, the state in memory, on this
-processor (emulated.py), against the CPU.
+"""Runs of large mechanisms in GPU code, emulated on this processor (emulated.py), agree with the CPU.
+
+The code has loops over identical bodies, and the state is in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
 from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.sim import gpu_stepper  # loaded before others take the place of what it takes from CuPy
+from bellcrank.sim import gpu_stepper  # loaded before fixtures replace what it imports from CuPy
 from bellcrank.sim.gpu_runs import GpuProgram
 from crossing.thresholds import small_thresholds
 from emulated import Function, emulated
@@ -33,7 +34,7 @@ KINDS = (
 
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small mechanisms go the same way."""
+    """Make small mechanisms use the same code path."""
     monkeypatch.setattr("bellcrank.sim.gpu_runs._has_recursions", lambda program: True)
 
 
@@ -48,7 +49,7 @@ def test_a_run_is_that_of_the_cpu(name: str) -> None:
 @pytest.mark.usefixtures("emulated", "all_large")
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_the_loop_does_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In launches of a tick each, with rows that do not fit: the same rows as the loop in Python."""
+    """Launches of one tick, with too little space for rows, give the rows of the loop in Python."""
     monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
     monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
@@ -74,7 +75,7 @@ def started(m: bc.Mechanism, runs: int) -> dict[str, Any]:
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("name", ["chain:100", "tree:127"])
 def test_alike_bodies_share_their_code(name: str) -> None:
-    """To the last bit: the same loops, in another order of memory."""
+    """Identical bodies share their code; results are equal to the last bit, with another memory layout."""
     m = bc.zoo.load(name)
     sim, given = bc.Simulator(m), started(m, 35)
     cpu, gpu = (sim.run(5e-3, every=2e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
@@ -85,7 +86,7 @@ def test_alike_bodies_share_their_code(name: str) -> None:
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("name", ["midpoint", "rodas4"])
 def test_linear_systems_of_implicit_steps(name: str, tmp_path: Path) -> None:
-    """They are loops whose numbers stand beside those of the other 31 runs of a warp."""
+    """Linear systems of implicit steps are loops; their numbers are interleaved with those of the 31 other runs."""
     m = bc.zoo.chain(3)
     with small_thresholds("rolled", tmp_path):
         sim, given = bc.Simulator(m, name), started(m, 35)
@@ -96,7 +97,7 @@ def test_linear_systems_of_implicit_steps(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("emulated")
 def test_loops_that_close() -> None:
-    """Equations of loops around recursions over the tree beneath."""
+    """Loop equations work around recursions over the spanning tree."""
     m = bc.zoo.ring(90)
     given = {"q0": bc.zoo.start(m)[0][None].repeat(3, 0), "step": 1e-3, "progress": False}
     cpu, gpu = (bc.simulate(m, 5e-3, target=target, **given) for target in ("cpu", "cuda"))
@@ -115,7 +116,7 @@ def test_single_precision() -> None:
 
 
 def test_the_workspace_is_counted(emulated: Emulated) -> None:
-    """Where it does not fit for all runs, they are done in parts."""
+    """The workspace counts as memory: where it does not fit for all runs, the batch is divided."""
     m = bc.zoo.load("chain:100")
     sim, given = bc.Simulator(m), started(m, 40)
     whole = sim.run(2e-3, target="cuda", keep="final", progress=False, **given)
@@ -141,7 +142,7 @@ def test_what_else_is_said_of_a_run(how: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("emulated")
 def test_a_gradient() -> None:
-    """Against the CPU's; the way back through all bodies is loops, too."""
+    """A gradient equals the CPU's; the reverse pass over all bodies is a loop, too."""
     m = bc.zoo.load("chain:70")
     made = bc.Adjoint(m, None, lambda t, q, v, x, u: q[69] * q[69] + v[0] * v[1])
     cpu, gpu = (made.run(5e-3, target=target, checkpoints=3, **started(m, 3)) for target in ("cpu", "cuda"))
@@ -152,7 +153,7 @@ def test_a_gradient() -> None:
 
 @pytest.fixture
 def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Steppers, too: every array is one of the GPU."""
+    """Emulate a GPU for steppers: every numpy array counts as a GPU array."""
     cupy = kernels_here(monkeypatch)
     cupy.empty, cupy.arange, cupy.asarray = np.empty, np.arange, np.array
     for module in ("sim.gpu_stepper", "emit.cuda.gpu_kernel"):
@@ -167,7 +168,7 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @pytest.mark.usefixtures("stepping")
 @pytest.mark.parametrize("name", ["chain:70", "chain:700"])
 def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done before and after its steps, for every coordinate alike, is loops as well where there are many."""
+    """A stepper of many coordinates has loops also before and after its steps."""
     m = bc.zoo.load(name)
     here = bc.stepper(m, 3, 2e-3, step=1e-3)
     there: Any = bc.stepper(m, 3, 2e-3, step=1e-3, target="cuda")
@@ -179,7 +180,7 @@ def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_assembles(tmp_path: Path) -> None:
-    """And its code grows with the kinds of bodies and not with their number."""
+    """The code assembles, and grows with the number of link classes, not of bodies."""
     from test_cuda import assembled
 
     small, large = (

@@ -1,4 +1,4 @@
-"""Batches of large mechanisms on a GPU that this processor plays: a thread for each state, in the loops' own text."""
+"""Batches of large mechanisms on an emulated GPU: one thread for each state, in rolled loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIXED = ("revolute", "spherical", "prismatic", "floating", "universal", "planar"
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
-    """Bytes that are free, which may be changed."""
+    """Return the number of free bytes, which tests may change."""
     free = [10**9]
     found = kernels_here(monkeypatch)
     for module in ("workspace", "gpu_kernel"):
@@ -62,7 +62,7 @@ def test_a_chain(quantity: str, rows: tuple[int, ...]) -> None:
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("seed", range(2))
 def test_trees_of_any_joints(seed: int) -> None:
-    """Branches that meet, tables of places that no formula gives, and many kinds of parts."""
+    """Trees of any joints work: branches, index tables without a formula, and many link classes."""
     m = random_tree(seed, np.random.default_rng(seed).choice(MIXED, 90).tolist())
     given = m.random(seed, 3)
     expected = bc.kernel(m, "forward_dynamics", method="aba")(*given)
@@ -83,8 +83,10 @@ def test_single_precision() -> None:
 
 
 def test_one_for_all_and_parts_that_fit(memory: list[int]) -> None:
-    """One state of an input for a whole batch; a workspace for one block, which takes one group after the other; and a
-    batch in parts.
+    """Inputs that are shared by a batch, and small workspaces, work.
+
+    One state of an input serves a whole batch; a workspace for one block takes one group after the other; a batch in
+    parts.
     """
     m = bc.zoo.load("chain:100")
     own = kernel(m, "forward_dynamics")
@@ -93,7 +95,7 @@ def test_one_for_all_and_parts_that_fit(memory: list[int]) -> None:
     memory[0] = 3 * 32 * own.room * 8
     assert affordable_blocks(70, own.states, own.room, "float64") == 1
     np.testing.assert_allclose(own(q, v[0], tau), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    memory[0] = 2 * 30 * 300 * 8  # half of it for thirty states
+    memory[0] = 2 * 30 * 300 * 8  # half of the memory for thirty states
     with pytest.warns(RuntimeWarning, match="at a time"):
         found = own(q, v[0], tau)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
@@ -101,7 +103,7 @@ def test_one_for_all_and_parts_that_fit(memory: list[int]) -> None:
 
 @pytest.mark.usefixtures("memory")
 def test_arrays_that_lie_in_any_way() -> None:
-    """Of the GPU, in rows and in columns, and where the result shall be."""
+    """Arrays in any layout work: on the GPU, in rows and in columns, and with out=."""
     m = bc.zoo.load("chain:100")
     own = kernel(m, "forward_dynamics")
     q, v, tau = m.random(4, 35)
@@ -124,7 +126,7 @@ def test_what_is_not_finite_is_named() -> None:
 
 @pytest.mark.usefixtures("memory")
 def test_what_calls_loops() -> None:
-    """Derivatives along and against directions, forces on frames and free numbers: graphs around recursions."""
+    """Graphs that call recursions work: derivatives in both directions, forces on frames and free parameters."""
     m = bc.zoo.load("chain:100")
     own, cpu = kernel(m, "forward_dynamics"), bc.kernel(m, "forward_dynamics")
     q, v, tau = m.random(5, 3)
@@ -148,7 +150,7 @@ def test_what_calls_loops() -> None:
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("method", ["aba", "dca"])
 def test_who_starts_kernels_by_their_addresses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyTorch: dense arrays by their addresses. By dca, too, where a state alone has all of the GPU."""
+    """PyTorch starts kernels by addresses of dense arrays, also by dca, where a single state has the whole GPU."""
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.stream_context", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.array_address", lambda x: x.ctypes.data)
     m = bc.zoo.load("chain:100")
@@ -163,7 +165,7 @@ def test_who_starts_kernels_by_their_addresses(method: str, monkeypatch: pytest.
 
 @pytest.mark.usefixtures("memory")
 def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX: for as many blocks as an eighth of the memory holds."""
+    """JAX provides the workspace: for as many blocks as fit into an eighth of the memory."""
     own = kernel(bc.zoo.load("chain:100"), "forward_dynamics")
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: 9)
@@ -173,7 +175,10 @@ def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("memory")
 def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What XLA is told for a GPU, which it can be without having one: a result more, as large as the blocks want."""
+    """XLA allocates the workspace as an additional result, whose size is that of all blocks.
+
+    This can be lowered for a GPU without having one.
+    """
     jax = pytest.importorskip("jax")
     from bellcrank.jax import wrap
 
@@ -192,7 +197,7 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_ptx() -> None:
-    """By LLVM's own NVPTX, and as small as the classes are few."""
+    """LLVM's NVPTX makes PTX of it, and its size depends on the number of link classes."""
     found = [state_loop_code(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
     assert ".entry many" in found[0]
-    assert len(found[1]) < 2 * len(found[0])  # the tables grow
+    assert len(found[1]) < 2 * len(found[0])  # only the tables grow

@@ -1,4 +1,4 @@
-"""Steppers on the GPU: the numbers of those on the CPU, on any GPU that there is."""
+"""Steppers on the GPU agree with those on the CPU; skipped where there is no GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_gpu_does_as_the_cpu(restart: bool, dtype: str, close: float) -> Non
     wrong = 0
     for u in pushes():
         y, z = here.step(u), there.step(cupy.asarray(u))
-        same = cupy.asnumpy(there.ended) == here.ended  # a run may end an action later where it just does
+        same = cupy.asnumpy(there.ended) == here.ended  # rounding may end a run one action later
         wrong += int((~same).sum())
         if dtype == "float64":
             assert same.all()
@@ -104,7 +104,7 @@ def test_one_run_has_no_axis() -> None:
 
 @pytest.mark.parametrize("inputs", [{"push": 0.1}, {}])
 def test_sampled_controllers(inputs: dict[str, float]) -> None:
-    """In a run and in a stepper, with a delay and a supervisor."""
+    """Sampled controllers work in a run and in a stepper, with a delay and a supervisor."""
     import cupy
 
     def hold(t, q, v, x, u):

@@ -1,4 +1,4 @@
-"""One large mechanism on a GPU that this processor plays: every thread of every phase, one after the other."""
+"""One large mechanism on an emulated GPU: every thread of every phase, one after the other."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from emulated_blocks import Blocks
 
 
 class Played(Blocks):
-    """What bellcrank.emit.cuda.device.DeviceFunction is. Wave by wave, as if all had met before each, and the blocks of
-    each one after the other. Threads of a team run in turns (emulated_blocks.py); others do not know of each other.
+    """A bellcrank.emit.cuda.device.DeviceFunction that runs wave by wave, the blocks of each one after the other.
+
+    All threads meet before each wave. Threads of a team run in turns (emulated_blocks.py); others are independent.
     """
 
     def __init__(self, text: str, name: str, threads: int, shared: int) -> None:
-        self.teams = text.count("nounwind convergent {") - 1  # but the meeting
+        self.teams = text.count("nounwind convergent {") - 1  # except the barrier
         text = re.sub(r"  call void @(everybody|over)\(.*\n", "", text.replace(GRID_BARRIER_TEXT, ""))
         super().__init__(text.replace(f'"nvvm.maxntid"="{threads}"', ""), name, threads, shared)
 
@@ -57,7 +58,7 @@ class Played(Blocks):
 
 
 class Stream:
-    """Does everything at once."""
+    """A stream that does everything at once."""
 
     def __init__(self, non_blocking: bool = False) -> None:
         pass
@@ -90,7 +91,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("n", [300, 600])
 @pytest.mark.usefixtures("gpu")
 def test_the_whole_gpu_for_a_state(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More segments than a block has threads, so that in some phases all take part and in others the first block."""
+    """One state uses the whole GPU: more segments than a block has threads.
+
+    Some phases use all blocks, and others only the first.
+    """
     monkeypatch.setattr("bellcrank.emit.cuda.target.MIN_SEGMENT_BODIES", 2)
     m = zoo.chain(n)
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
@@ -98,12 +102,12 @@ def test_the_whole_gpu_for_a_state(n: int, monkeypatch: pytest.MonkeyPatch) -> N
     expected = bc.kernel(m, "forward_dynamics", method="aba")(q[1], v[1], tau[1])
     found = k(q[1:], v[1:], tau[1:])[0]
     assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
-    assert k.engine.blocks == 2  # of all that would have something to do
+    assert k.engine.blocks == 2  # of all blocks that would have work
 
 
 @pytest.mark.usefixtures("gpu")
 def test_forces_on_frames_and_a_place_for_the_result() -> None:
-    """Each set of frames is a kernel of its own, which the same call finds."""
+    """Each set of frames of the forces has a kernel of its own, found by the same call; out= works."""
     m = zoo.chain(320)
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
     q, v, tau = m.random(0, (2,))
@@ -117,7 +121,7 @@ def test_forces_on_frames_and_a_place_for_the_result() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    m = zoo.chain(310)  # none that another test cuts otherwise: its code would be found again
+    m = zoo.chain(310)  # no other test divides this chain differently; otherwise its cached code would be found
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
     monkeypatch.setattr(k.engine, "function", lambda rows, *arguments: arguments[-6].fill(np.nan))
     q, v, tau = m.random(0)
@@ -143,7 +147,10 @@ def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
 
 
 def test_who_only_passes_on_is_looked_past() -> None:
-    """Ports: what hangs on a join finds there what was meant for it, and the way to the ground is shorter."""
+    """A join skips members that only pass values on: paths to the ground are shorter.
+
+    What depends on a join finds its ports there.
+    """
     r = cut(200, 4)
     thin = elide_copies(r)
     ports = [k for k, cell in enumerate(r.cells) if cell.graph.name in ("near", "far")]
@@ -151,13 +158,13 @@ def test_who_only_passes_on_is_looked_past() -> None:
     assert not any(run.cells[0] in ports for run in thin.r.tree.runs)
     assert max(w.depth for w in waves_of(thin.r)) < 0.7 * max(w.depth for w in waves_of(r))
     for run in r.tree.runs:
-        if run.cells[0] == ports[1]:  # far: beyond the three of w, and beyond a and g
+        if run.cells[0] == ports[1]:  # distant: not among the three of w, nor among a and g
             assert thin.offsets[r.tree.children[run.begin, 0]].tolist() == [0, 3, 0, 12]
 
 
 def test_phases_grow_with_the_logarithm() -> None:
     few, many = (ThreadWaves(cut(n, 4)).plan() for n in (1200, 2400))
-    assert 0 < sum(many[:, 0] > 0) - sum(few[:, 0] > 0) <= 4 * 2  # a join more, in each channel
+    assert 0 < sum(many[:, 0] > 0) - sum(few[:, 0] > 0) <= 4 * 2  # one more join in each channel
     for rows in (few, many):
         assert set(rows[:, 0]) == {NO_BARRIER, BLOCK_BARRIER, GRID_BARRIER}
         alone = rows[:, 4] == 1
@@ -166,7 +173,10 @@ def test_phases_grow_with_the_logarithm() -> None:
 
 
 def test_a_join_is_shared_out_evenly() -> None:
-    """Every unit once; who uses what another made has met it since; and no member has much more to do than others."""
+    """The work of a join is divided evenly among the members.
+
+    Every unit occurs once; a barrier separates every use from its source; no member has much more work than others.
+    """
     made = ThreadWaves(cut(200, 4))
     (largest, *_) = sorted(made.teams.values(), key=lambda loop: -loop.shared)
     found, units = largest.plan.team, Units(largest.bodies[0].graph)

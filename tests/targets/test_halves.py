@@ -1,4 +1,4 @@
-"""Large kernels are two modules: that of one state, and that of a batch, which is compiled when the first comes."""
+"""Large kernels are two modules: scalar code, and vector code that is compiled at the first batch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_one_state_compiles_half_and_a_batch_the_rest(large: bc.Mechanism) -> No
     assert k._compile_batch is not None, "nobody has asked for a batch"
     want = k.graph.evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
     assert np.abs(alone - want).max() < 1e-10 * np.abs(want).max()
-    for rows in (1, 2, 3, 4, 5, 16, 37):  # fewer than lanes are done by the other half
+    for rows in (1, 2, 3, 4, 5, 16, 37):  # fewer rows than lanes run in scalar code
         assert np.abs(k(q[:rows], v[:rows], tau[:rows]) - want[:rows]).max() < 1e-10 * np.abs(want).max()
     assert k._compile_batch is None
     assert k.code_size > 1.5 * half
@@ -91,7 +91,7 @@ def test_bad_numbers_are_named_before_and_after(large: bc.Mechanism) -> None:
 
 @pytest.mark.parametrize("quantity", ["mass_matrix", "forward_dynamics_derivatives"])
 def test_more_results_than_caches_hold_are_the_same(quantity: str) -> None:
-    """Lines of memory that rows go to are fetched ahead then, also of rows that lie apart."""
+    """Results larger than the caches are the same: the lines of the rows are prefetched, also of strided rows."""
     arm = bc.zoo.puma600()
     k = bc.kernel(arm, quantity)
     rows = 2 * CACHED_RESULT_BYTES // (8 * k(*[x[0] for x in _given(arm, k, 1)]).size) + 3

@@ -1,9 +1,9 @@
-"""The protocol between cores (emit/cores/handover.py), explored: its own text, in every order that there is.
+"""Model checking of the protocol between cores (emit/cores/handover.py): its emitted text, in every possible order.
 
-Callers call without end, workers come and go as they like, anybody is preempted anywhere for as long as may be, and
-whoever waits may have waited long enough at any time. A state is right if all parts of it were written, of messages of
-that step, while its arrays were there; the caller comes back although everybody sleeps who has not begun; who sleeps
-can be seen to; and wherever it has come to, all can compute a state together again.
+Callers call without end, workers come and go, every thread may be preempted anywhere for any time, and every wait may
+time out at any moment. A result is right if all its parts were written, from messages of that step, while its arrays
+existed. The caller returns even if all workers that have not begun sleep; a sleeping worker is visible as such; and
+from every reachable state all can compute a result together again.
 """
 
 from __future__ import annotations
@@ -42,17 +42,20 @@ LIMIT = 1_000_000
 
 
 def message(processors: int, k: int) -> int:
-    """Of processor k for the next one: a value, and the number of the step at FLAG."""
+    """Return the message of processor k for the next one: a value, and the number of the step at FLAG."""
     return messages_start(processors) + LINE_BYTES * k
 
 
 def arrays_at(processors: int, caller: int) -> int:
-    """A word that says whether the arrays are there, and a result of each processor."""
+    """Return a word that tells whether the arrays exist, and a result of each processor."""
     return message(processors, processors) + LINE_BYTES * caller
 
 
 def stream(processors: int, k: int) -> str:
-    """Each sends a message to the next and waits for the last one's; processor 0 begins and ends the round."""
+    """Send a message to the next processor and wait for that of the previous one.
+
+    Processor 0 begins and ends the round.
+    """
     own, last = message(processors, k), message(processors, (k - 1) % processors)
     send = (
         f"  store i64 %step, ptr {shared_address(own)}, align 8\n"
@@ -79,7 +82,7 @@ def stream(processors: int, k: int) -> str:
 
 
 def driver(processors: int, caller: int, alone: bool) -> str:
-    """Calls, and looks at what it got: every part is there, and the status is that of all workers."""
+    """Call, and check the results: every part is there, and the status is that of all workers."""
     first = arrays_at(processors, caller)
     results = [first + 8 + 8 * k for k in range(processors)]
     clear = "".join(f"  store i64 0, ptr {shared_address(place)}, align 8\n" for place in results)
@@ -91,7 +94,7 @@ def driver(processors: int, caller: int, alone: bool) -> str:
         f"  %s{k} = load i64, ptr {shared_address(done_offset(k) + STATUS_OFFSET)}, align 8\n"
         f"  %told{k} = icmp eq i64 %s{k}, {BASE}\n  call void @must(i1 %told{k})\n"
         for k in range(1, processors)
-        if alone  # else the next step of another one may be under way
+        if alone  # otherwise another caller's next step may be running
     )
     return f"""define void @caller_{caller}() {{
   br label %again
@@ -111,7 +114,7 @@ together:
 
 
 def program(processors: int, callers: int = 1) -> str:
-    """The emitted protocol, with streams that only pass messages around."""
+    """Return the emitted protocol, with streams that only pass messages around."""
     workers = range(1, processors)
     workspace = "  %ws = inttoptr i64 0 to ptr\n", ""
     text = handover.definition(ARRAYS, workspace, [64 for _ in workers], 0, TRIPLE)
@@ -158,35 +161,36 @@ def explored(text: str, processors: int, callers: int = 1, how: type[Search] = S
 
 
 def returned(search: Search, caller: int, state: State) -> bool:
-    """Whether that caller is about to look at its results."""
+    """Return whether that caller is about to check its results."""
     frames = search.machine.locals[search.local(state[0][caller])]
     return len(frames) == 1 and frames[0][1] == "again"
 
 
 def together(search: Search, state: State) -> bool:
-    """Whether somebody has a state that all of them computed."""
+    """Return whether a caller has a state that all processors computed."""
     return any(
         frames[0][:2] == ("together", "yes") for frames in (search.machine.locals[search.local(t)] for t in state[0])
     )
 
 
 def seen_asleep(search: Search, callers: int, state: State, k: int) -> bool:
-    """Whether who calls would find that a worker is to be woken, if it is outside."""
+    """Return whether a caller would notice that worker k is outside and must be woken."""
     (function, block, *_), *_ = search.machine.locals[search.local(state[0][callers + k - 1])]
     outside = function == f"thread_{k}" or (function == f"worker_{k}" and block in ("0", "enter", "outside"))
     return not outside or search.stored(state, callers + k - 1, SHARED + done_offset(k)) % 4 == AWAY
 
 
 def working(search: Search, processors: int, callers: int, state: State, thread: int) -> bool:
-    """Callers, and workers who have begun with this step."""
+    """Return whether a thread is a caller, or a worker that has begun with this step."""
     if thread < callers:
         return True
     return state[1][search.place[SHARED + claim_offset(thread - callers + 1)]] in (4 * BASE + WORKING, 4 * BASE + IDLE)
 
 
 def proved(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
-    """Nothing wrong happens, no caller waits for somebody who has not begun, and nothing keeps the cores from working
-    together again for good.
+    """Check that no forbidden state is reached, that no caller waits for a worker that has not begun, and for progress.
+
+    Progress: from every state the cores can work together again.
     """
     search = explored(text, processors, callers, how)
     for caller in range(callers):
@@ -209,7 +213,7 @@ def test_every_order(processors: int, callers: int) -> None:
     named = {name for name, _ in search.machine.visited}
     blocks = {(name, block) for name in named for block in search.machine.functions[name].blocks}
     never = blocks - search.machine.visited
-    # One worker alone is the reason to give up, and there is no other who must be told.
+    # With one worker, that worker alone is the reason to give up, and no other must be informed.
     assert never == ({("finish", "revoke")} if processors == 2 else set())
 
 
@@ -242,7 +246,7 @@ MUTATIONS = {
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_it_would_be_seen(mutation: str) -> None:
-    """What was wrong once, and what else might be."""
+    """The checker detects faults: those of earlier versions, and others that may occur."""
     processors, callers, old, new = MUTATIONS[mutation]
     text = program(processors, callers)
     changed = re.sub(old, new, text)
@@ -252,11 +256,11 @@ def test_it_would_be_seen(mutation: str) -> None:
 
 
 def test_every_order_in_which_stores_are_seen() -> None:
-    """Processors of other kinds than x86 show stores later, and in another order than they are made."""
+    """The protocol holds on processors other than x86, which show stores later and in another order."""
     assert len(proved(program(2), 2, 1, Buffered).next) > 100_000
 
 
-# By the function they are in, which of its stores: those that others rely on.
+# For each function, the stores that other threads rely on.
 RELEASES = [("together", 0), ("anyway", 0), ("worker_1", 4), ("worker_1", 6), ("stream_0", 0), ("stream_1", 0)]
 
 

@@ -1,4 +1,4 @@
-"""Signals while LLVM is called, and while what it made is dropped: other threads go on compiling."""
+"""Signals during LLVM calls, and while modules are dropped, do not stop other threads from compiling."""
 
 from __future__ import annotations
 

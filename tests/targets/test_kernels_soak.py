@@ -1,4 +1,4 @@
-"""Kernels made, called, dropped, forked and interrupted from eight threads (bench/kernels_soak.py), for a while."""
+"""Kernels are made, called, dropped, forked and interrupted from eight threads for a while (bench/kernels_soak.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def soaked(minutes: float) -> str:
 
 
 def grown(said: str, what: str) -> tuple[float, float]:
-    """MiB at the end, and how much more every minute, of what is resident or held while nobody works."""
+    """Return MiB at the end, and the growth per minute, of resident and allocated memory while no thread works."""
     found = re.search(rf"{what} .* ([\d.]+) MiB at the end, ([-+][\d.]+) a minute", said)
     assert found is not None, said
     return float(found[1]), float(found[2])
@@ -37,7 +37,7 @@ def test_a_short_while() -> None:
 
 @pytest.mark.long
 def test_a_long_while() -> None:
-    """Memory is flat once all that is made once is made: a hundredth of it in a minute would be a leak."""
+    """Memory stays constant after the first of everything is made: a hundredth of it per minute would be a leak."""
     said = soaked(5.0)
     for what in ("resident", "held"):
         size, more = grown(said, what)
@@ -59,7 +59,7 @@ for keep in (False, True):
 
 
 def test_a_leak_would_be_seen() -> None:
-    """By the same scales: kernels that are dropped weigh nothing, and those that are kept more than is allowed."""
+    """The measurement detects a leak: dropped kernels take no memory, and kept ones more than the limit."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-c", LEAK]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)

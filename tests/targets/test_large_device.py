@@ -1,4 +1,4 @@
-"""Large mechanisms on a GPU, in loops over alike bodies, against the CPU; skipped where there is none."""
+"""Large mechanisms on a GPU, in loops over identical bodies, agree with the CPU; skipped where there is no GPU."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Kernels that end: whatever is still called finds its machine code, and nothing is left behind.
+"""Dropped kernels: code that is still called stays in memory, and all other memory is freed.
 
-Each case is a program of its own whose freed memory is filled at once (MALLOC_PERTURB_), so that a use after free is a
-crash, and not luck.
+Each case is a program of its own whose freed memory is overwritten at once (MALLOC_PERTURB_), so that every use after
+free is a crash.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ assert cut
 
 
 def filled(code: str) -> str:
-    """What a program prints that ends well."""
+    """Return the output of a program that must end without error."""
     environment = os.environ | {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "255"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     command = [sys.executable, "-X", "faulthandler", "-c", HEAD + code]
@@ -137,7 +137,7 @@ def test_the_end_of_a_kernel(code: str) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="says how much memory there is")
 def test_nothing_is_left_behind() -> None:
-    """200 kernels, of which each has a page of machine code at least."""
+    """200 dropped kernels leave nothing behind; each has at least one page of machine code."""
     assert int(filled(KEPT)) < 200 * 4096 / 2
 
 

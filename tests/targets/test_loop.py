@@ -1,4 +1,4 @@
-"""Routines and loops in machine code against Graph.evaluate: the loop is spelled out in Python and run beside it."""
+"""Routines and run loops in machine code agree with Graph.evaluate and with the loop written in Python."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LANES = [n for n in (1, 2, 4, 8) if n <= host().lanes("float64")]
 
 
 def plain(n: int) -> Layout:
-    """A state of n numbers, of which the first is every sign."""
+    """Return a state of n numbers, the first of which holds every sign."""
     made = Layout({"s": (n,)})
     made.places |= {"live": 0, "due": 0}
     return made
 
 
 def ran(graph: Graph, lanes: int, s: Array, p: Array | None = None) -> Array:
-    """What a routine makes of s, (size, lanes)."""
+    """Return the result of a routine for s, (size, lanes)."""
     n = len(s)
     idle = trace("idle", lambda s: {"s": [x * 1.0 for x in s]}, {"s": (n,)})
     program = Program(plain(n), tick=idle, row=1, start=graph)
@@ -48,7 +48,7 @@ def evaluated(graph: Graph, s: Array, p: Array | None = None) -> Array:
 
 
 def close(a: Array, b: Array) -> None:
-    """Equal but for fused multiply-adds, and sines of our own: the bound is that of test_backends."""
+    """Check equality except for fused multiply-adds and our sines: the bound is that of test_backends."""
     np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
 
 
@@ -71,7 +71,10 @@ def test_every_operation(lanes: int) -> None:
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_calls_within_calls_share_a_workspace(lanes: int) -> None:
-    """The caller keeps values across calls, and callees of different sizes use the same memory."""
+    """Nested calls share a workspace.
+
+    The caller keeps values across calls, and callees of different sizes reuse memory.
+    """
     small = trace("small", lambda x: {"y": [sin(x[0]) * x[1], cos(x[1]), 0.25]}, {"x": (2,)})
 
     def middle(x: Any) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def test_large_graphs_are_cut_and_calls_cross_the_cuts(lanes: int) -> None:
 
     def long(s: Any) -> dict[str, Any]:
         x, early = list(s), s[0] * s[1]
-        for k in range(CHUNK_ITEMS):  # three operations and more each
+        for k in range(CHUNK_ITEMS):  # three or more operations each
             x = list(step.call(x=x)["y"]) if k % 10 == 0 else [x[0] + 0.01 * x[1], x[1] - (0.01 + 1e-6 * k) * sin(x[0])]
         return {"s": [x[0] + early, x[1] * early]}
 
@@ -140,7 +143,7 @@ def test_a_lane_gives_the_same_bits_alone_and_among_others() -> None:
 
 
 def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) -> LaneBlocks:
-    """As many runs as s has, in one block or in blocks of so many lanes; begun."""
+    """Return as many runs as s has, in one block or in blocks of so many lanes, with initial state."""
     runs = s.shape[1]
     given = inputs if p.nu else np.zeros((runs, 1, 0))
     rows = np.full((runs, capacity, p.row), np.nan)
@@ -152,7 +155,7 @@ def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) ->
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_the_loop_does_what_it_says(kind: str, lanes: int) -> None:
-    """Blocks of ticks of any length, rows that do not fit at first: the same rows, states and reasons."""
+    """Blocks of ticks of any length, with little space for rows at first, give the same rows, states and reasons."""
     p = program(kind)
     s, inputs = begun(lanes, [23, 0, 31, 7, 1])
     machine, spelled = block(p, s, inputs, 4), Spelled(p, s, inputs)
@@ -167,7 +170,7 @@ def test_the_loop_does_what_it_says(kind: str, lanes: int) -> None:
         assert machine.counts.tolist() == [len(r) for r in spelled.rows]
         assert machine.rows.shape[1] == capacity * (2 if expected == FULL else 1)
         assert machine.done == (expected == DONE)
-        if machine.done:  # and stays as it is, whoever calls
+        if machine.done:  # a finished lane stays unchanged in further calls
             spelled.run = lambda ticks, capacity: DONE  # type: ignore[method-assign]
     assert {DONE, PAUSE, FULL} == set(reasons)
     for lane in range(lanes):
@@ -175,7 +178,7 @@ def test_the_loop_does_what_it_says(kind: str, lanes: int) -> None:
 
 
 def test_a_full_record_does_not_move_the_others() -> None:
-    """Only lanes that have a row to write must have room for it."""
+    """A full record does not stop the other lanes: only lanes that have a row to write need room for it."""
     lanes = LANES[-1]
     if lanes == 1:
         pytest.skip("this processor has one lane")
@@ -189,7 +192,7 @@ def test_a_full_record_does_not_move_the_others() -> None:
 
 
 def test_run_by_run_or_in_blocks_is_the_same() -> None:
-    """A pause is invisible."""
+    """Running in one call or in blocks of ticks gives the same result."""
     p = program("all")
     s, inputs = begun(LANES[-1], [40, 17, 3])
     one, many = block(p, s, inputs, 64), block(p, s, inputs, 64)
@@ -203,7 +206,10 @@ def test_run_by_run_or_in_blocks_is_the_same() -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_blocks_one_after_the_other_are_as_each_alone(kind: str) -> None:
-    """Some end in the first call and some in a later one, and some find no room at first."""
+    """Blocks one after the other give the results of each alone.
+
+    Some end in the first call and some in a later one, and some have no room for rows at first.
+    """
     p, lanes = program(kind), LANES[-1]
     s, inputs = begun(7 * lanes, [23, 0, 31, 7, 1, 90])
     together = block(p, s, inputs, 2, lanes)
@@ -247,7 +253,7 @@ def test_no_ticks_no_change() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_many_blocks_on_some_threads(threads: int) -> None:
-    """As many runs as are no multiple of the lanes; the shares go up, and reach one."""
+    """Several threads run a number of runs that is no multiple of the lanes; shares grow, and reach one."""
     p, told = program("all"), []
     code, runs = CompiledProgram(p, LANES[-1]).prepared(), 5 * LANES[-1] + 3
     blocks, references = [], []
@@ -273,7 +279,7 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
 
 
 def test_ctrl_c_leaves_what_there_is() -> None:
-    """Blocks that are done, the one that was running, and those that had not begun: all are handed over."""
+    """Ctrl-C returns all blocks: finished ones, the running one, and those that had not begun."""
     p = program("plain")
     code = CompiledProgram(p, 1).prepared()
     made = []
@@ -294,7 +300,7 @@ def test_ctrl_c_leaves_what_there_is() -> None:
 
 
 def test_the_state_is_where_the_flag_says() -> None:
-    """An odd number of ticks leaves it in the other array."""
+    """The state is in the array that the flag names: after an odd number of ticks it is the other one."""
     p = program("plain")
     s, inputs = begun(1, [50])
     machine = block(p, s, inputs, 64)

@@ -1,4 +1,4 @@
-"""The builtin in front of a kernel: what it takes itself, what it passes on, and that it leaks nothing."""
+"""The builtin function in front of a kernel handles or passes on its arguments, and leaks no memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ PASSED_ON = object()
 
 
 def toy(inputs: list[tuple[int, ...]], output: tuple[int, ...], dtype: str) -> str:
-    """IR of out[i] = sum over k of (k + 1) * in_k[i mod size_k]; a result that is not a number is a bad input."""
+    """Return IR of out[i] = sum over k of (k + 1) * in_k[i mod size_k].
+
+    A NaN in the result is reported as bad input.
+    """
     real = {"float64": "double", "float32": "float"}[dtype]
     each = range(len(inputs))
     terms = "".join(
@@ -97,7 +100,7 @@ def toy_result(inputs: list[tuple[int, ...]], output: tuple[int, ...], args: tup
 
 
 class Recorder:
-    """A fallback that notes its arguments."""
+    """A fallback that records its arguments."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
@@ -123,7 +126,7 @@ def compile_toy(
 
 @cache
 def strict(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...], dtype: str) -> Callable[..., Any]:
-    """A toy whose fallback fails the test."""
+    """Return a toy kernel whose fallback fails the test."""
     return compile_toy(list(inputs), output, lambda *args, **keywords: pytest.fail("passed on"), dtype)
 
 
@@ -258,7 +261,10 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 def test_an_out_that_does_not_fit_is_passed_on(recorded: tuple[Callable[..., Any], Recorder]) -> None:
-    """Shape, depth, dtype, order, writability, and memory shared with an input, wholly or by one element."""
+    """An out= that does not fit is passed on.
+
+    Cases: shape, depth, dtype, order, writability, and memory shared with an input, completely or by one element.
+    """
     f, recorder = recorded
     recorder.calls.clear()
     table = random((3, 18))
@@ -280,7 +286,7 @@ def test_an_out_that_does_not_fit_is_passed_on(recorded: tuple[Callable[..., Any
     for x, out in wrong:
         assert f(x, x, x, out=out) is PASSED_ON, out
     assert len(recorder.calls) == len(wrong)
-    assert f(long[:6], long[:6], long[:6], out=long[6:12]) is not PASSED_ON  # neighbours may touch
+    assert f(long[:6], long[:6], long[:6], out=long[6:12]) is not PASSED_ON  # adjacent memory is allowed
     recorder.calls.clear()
 
 
@@ -371,7 +377,7 @@ def test_no_reference_or_memory_is_lost() -> None:
         end, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert end - start < 1_000  # one lost array in a thousand passes would be 10 times this
+    assert end - start < 1_000  # one leaked array in a thousand passes would be 10 times this
 
 
 def test_results_own_one_reference_to_their_dtype() -> None:
@@ -382,7 +388,7 @@ def test_results_own_one_reference_to_their_dtype() -> None:
     assert {sys.getrefcount(r) for r in results} == {sys.getrefcount(r) for r in [A.copy() for _ in range(100)]}
     del results
     after = sys.getrefcount(A.dtype)
-    if before < 2**30:  # otherwise immortal
+    if before < 2**30:  # otherwise the object is immortal
         assert (during, after) == (before + 100, before)
 
 
@@ -440,7 +446,7 @@ print(f(a, a, a).tolist(), f(rows, rows, rows).sum(), f(1, 2, 3))
 
 
 def test_object_code_works_in_another_process(tmp_path: Path) -> None:
-    """As from a cache on disk: neither the text nor the object may hold an address of this process."""
+    """Object code works in another process, as from a disk cache: it holds no address of this process."""
     module = llvm.parse_assembly(toy(SIX, (6,), "float64") + python_entry.definition(SIX, (6,), "float64", ROWS_LIMIT))
     stored = tmp_path / "toy.o"
     stored.write_bytes(llvm.Target.from_default_triple().create_target_machine(opt=2).emit_object(module))
@@ -469,7 +475,7 @@ def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest
 @pytest.mark.parametrize("fact", ["free-threaded", "not CPython"])
 def test_supported_knows_where_not(fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if fact == "free-threaded":
-        monkeypatch.setattr(kernel, "OBJECT_HEADER_BYTES", 32)  # as it is there
+        monkeypatch.setattr(kernel, "OBJECT_HEADER_BYTES", 32)  # the value for this processor
     else:
         monkeypatch.setattr(kernel.sys.implementation, "name", "pypy")
     assert not kernel.supported.__wrapped__()

@@ -1,6 +1,6 @@
-"""Functions with several outputs whose insides are loops over alike bodies: every output, on every target.
+"""Functions with several outputs, made of loops over identical bodies: every output is right on every target.
 
-The rate of a system with what it observes, and how both change: on both sides of every number of lanes.
+The functions are the rate of a system with its outputs, and their tangents; batch sizes surround every number of lanes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 
 
 def tangents(name: str) -> Graph:
-    """Rate and outputs, and their changes along one direction: six outputs, and calls of recursions."""
+    """Return rate and outputs, and their changes along one direction: six outputs, and calls of recursions."""
     plant = PLANTS[name](6)
     made = prepare(plant)
     y = np.concatenate([made.open.system.mechanism.neutral(), np.zeros(made.dynamics.size)])[: made.dynamics.size]
@@ -52,7 +52,10 @@ def agree(found: dict[str, Array], graph: Graph, given: dict[str, Array], tolera
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["tree", "floating", "springs"])
 def test_on_the_cpu(name: str, dtype: str) -> None:
-    """One state, fewer than there are lanes, as many, one more, and two blocks and a rest; by two threads, too."""
+    """All batch sizes agree on the CPU, on one thread and on two.
+
+    The sizes are one state, fewer than lanes, as many, one more, and two blocks and a rest.
+    """
     with large_paths():
         graph = tangents(name)
         kernels = [compile_graph(graph, Where(dtype=dtype, threads=threads)) for threads in (1, 2)]

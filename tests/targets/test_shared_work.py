@@ -1,4 +1,4 @@
-"""Work on threads of its own, and signals that come at any moment of it: nothing hangs, and nobody is left at work."""
+"""Background work and signals at any moment: nothing hangs, and no thread stays at work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_whoever_waits_may_fail() -> None:
 
 @contextmanager
 def interrupted_after(seconds: float, again: float = 0.0) -> Iterator[None]:
-    """Then, and every so many seconds again."""
+    """Send a signal after this time, and repeatedly at an interval."""
     old = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds, again)
@@ -67,7 +67,7 @@ def interrupted_after(seconds: float, again: float = 0.0) -> Iterator[None]:
         signal.signal(signal.SIGALRM, old)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python itself loses some
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python itself loses some signals
 def test_signals_at_any_moment() -> None:
     rng, came = random.Random(1), 0
     for _ in range(ROUNDS):
@@ -102,7 +102,10 @@ def test_a_second_signal_does_not_leave_the_first_one_s_work_behind() -> None:
 
 
 def test_runs_that_are_interrupted_at_any_moment() -> None:
-    """Each ends with its record, or before there was one; and the process can go on and go home."""
+    """Each interrupted run ends with its record, or before there was one.
+
+    The process then continues and exits normally.
+    """
     code = """
         import random, signal
         import numpy as np

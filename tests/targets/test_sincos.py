@@ -1,4 +1,4 @@
-"""The emitted sine and cosine against integer arithmetic, which owes nothing to any floating-point library."""
+"""The emitted sine and cosine agree with integer arithmetic, which is independent of every floating-point library."""
 
 import ctypes
 import ctypes.util
@@ -17,10 +17,10 @@ from bellcrank.emit.cpu.sincos import definition
 Array = npt.NDArray[Any]
 
 BITS = 176  # of the reference's fixed point: 2**-60 from a multiple of pi/2, still 100 bits are right
-BOUND = 1.6  # ulp, as the module says
+BOUND = 1.6  # ulp, as the module's docstring guarantees
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 PRECISIONS: dict[str, tuple[Any, str]] = {"float64": (ctypes.c_double, ""), "float32": (ctypes.c_float, "f")}
-asked: list[float] = []  # what the C library was called with, since it was last cleared
+asked: list[float] = []  # arguments of calls to the C library, since the list was last cleared
 WRAPPER = """
 define void @run(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) {
   call void @sincos(ptr %x, ptr %s, ptr %c, i64 %count)
@@ -49,7 +49,7 @@ def fixed(value: float) -> int:
 
 
 def reference(x: float) -> tuple[int, int]:
-    """sin x and cos x in fixed point, for x whose bits all fit."""
+    """Return sin x and cos x in fixed point, for x whose bits all fit."""
     k, r = divmod(fixed(x) + HALF_PI // 2, HALF_PI)
     r -= HALF_PI // 2
     sums, term, order = [0, 0, 0, 0], 1 << BITS, 0
@@ -62,7 +62,7 @@ def reference(x: float) -> tuple[int, int]:
 
 
 def ulps(got: float, true: int, dtype: str) -> float:
-    """The error in units of the last place that the true value would have."""
+    """Return the error in units of the last place of the true value."""
     ulp = 1 << (abs(true).bit_length() - 1 - np.finfo(dtype).nmant)
     return abs(fixed(got) - true) / ulp
 
@@ -75,7 +75,7 @@ def from_libm(name: str, dtype: str) -> Callable[[float], float]:
 
 @cache
 def compiled(lanes: int, dtype: str) -> tuple[Callable[..., None], list[Any]]:
-    """The function, and what has to live as long."""
+    """Return the function, and the objects that must live as long."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -87,7 +87,7 @@ def compiled(lanes: int, dtype: str) -> tuple[Callable[..., None], list[Any]]:
     text = definition(lanes, dtype) + WRAPPER
     alive: list[Any] = []
     for name in ("sin", "cos"):
-        # The C library is called through a witness, under a name of its own because symbols are the whole process's.
+        # Calls of the C library go through a recording function under its own name, because symbols are process-wide.
         real = from_libm(name, dtype)
 
         def witness(x: float, real: Callable[[float], float] = real) -> float:
@@ -113,7 +113,7 @@ def aligned(count: int, dtype: str) -> Array:
 
 
 def sincos(x: Array, lanes: int) -> tuple[Array, Array]:
-    """Also checks that nothing is written outside the results."""
+    """Return sine and cosine; check that nothing is written outside the results."""
     dtype = x.dtype.name
     count = -(-len(x) // lanes)
     arguments, s, c = (aligned(count * lanes + 1, dtype) for _ in range(3))
@@ -127,7 +127,7 @@ def sincos(x: Array, lanes: int) -> tuple[Array, Array]:
 
 
 def samples(dtype: str) -> Array:
-    """Angles from 1e-9 to 1e5, thickest next to multiples of pi/4, where the worst of both functions is."""
+    """Return angles from 1e-9 to 1e5, densest near multiples of pi/4, where both functions are least accurate."""
     random = np.random.default_rng(5)
     spread = [random.uniform(-scale, scale, 3000) for scale in (0.8, 10, 1e3, 1e5)]
     spread.append(10 ** random.uniform(-9, 5, 3000) * random.choice([-1, 1], 3000))
@@ -182,7 +182,7 @@ def test_tiny(lanes: int, dtype: str) -> None:
 @every_dtype
 @every_vector
 def test_far(lanes: int, dtype: str) -> None:
-    """A lane out of range, even a lone one, is the C library's and leaves the lanes beside it as they were."""
+    """A lane out of range goes to the C library, even a single one, and the other lanes stay unchanged."""
     near = np.random.default_rng(6).uniform(-1e5, 1e5, 48).astype(dtype)
     clean = sincos(near, lanes)
     far = np.array([1.1e5, -1.1e5, 3e9, -1e15, 4.5e15, -1e30, np.finfo(dtype).max, np.inf, -np.inf, np.nan], dtype)
@@ -207,7 +207,7 @@ def test_far_in_every_lane(lanes: int, dtype: str) -> None:
 
 @every_dtype
 def test_edge_of_range(dtype: str) -> None:
-    """On both sides of where the C library takes over."""
+    """Both sides of the limit at which the C library takes over are accurate."""
     edge = np.linspace(102930, 102960, 500).astype(dtype)
     x = np.concatenate([edge, -edge])
     for got, which in zip(sincos(x, 8), (0, 1)):

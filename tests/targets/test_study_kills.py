@@ -1,4 +1,4 @@
-"""A study whose workers are killed, and then the command: the same rows, bit for bit, none missing, none twice."""
+"""A study whose workers and then the command are killed gives the same rows, bit for bit, none missing, none twice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ to = "out"
 
 @contextlib.contextmanager
 def command(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """It and all that it started are gone afterwards, and their pipes closed, whatever happens."""
+    """Run the command; end it and all its child processes and pipes afterwards, whatever happens."""
     made = subprocess.Popen(
         [sys.executable, "-m", "bellcrank", "study", str(folder / "study.toml"), "--no-page"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -50,11 +50,11 @@ def command(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             yield made
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(made.pid, signal.SIGKILL)  # scheduler, nannies, workers and all
+                os.killpg(made.pid, signal.SIGKILL)  # scheduler, nannies, workers
 
 
 def workers(pid: int) -> list[int]:
-    """Processes in which chunks run: those that a nanny of the command spawned."""
+    """Return the processes in which chunks run: those that a nanny of the command started."""
     try:
         family = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -109,7 +109,7 @@ def test_killed_workers_and_a_killed_command(runs: int, chunk: int, kills: int, 
 
 
 def test_orphans_end(tmp_path: Path) -> None:
-    """Who lost the command that started them does not stay for ever."""
+    """Workers whose command is gone end by themselves."""
     (tmp_path / "study.toml").write_text(TEXT.format(runs=400000, chunk=4000))
     with command(tmp_path) as made:
         wait_for(1, tmp_path, made, 120)

@@ -1,4 +1,4 @@
-"""The target threads(p): the same bits as one core, and a kernel like the others."""
+"""The target threads(p): the same bits as one core, and the interface of every other kernel."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_far_angles_and_negative_zeros() -> None:
 
 
 def test_products_stay_with_their_sums() -> None:
-    """What is fused is decided before the graph is cut."""
+    """Multiply-adds are fused before the graph is partitioned."""
     g = graphs.graph(bc.zoo.load("tree(15)"), "forward_dynamics", "aba")
     fused = fused_into(g)
     assert fused
@@ -80,7 +80,10 @@ def test_products_stay_with_their_sums() -> None:
 
 
 def test_a_sum_stays_with_what_negates_it() -> None:
-    """Even if all that negates is on another processor: minus a fused multiply-add is one instruction, too."""
+    """A sum stays with its negation, even if all uses of that are on another processor.
+
+    Minus a fused multiply-add is one instruction, too.
+    """
 
     def negated(q: Any) -> dict[str, Any]:
         step("sum", "a")
@@ -107,7 +110,7 @@ def test_every_node_is_somewhere_once() -> None:
     assert found == sorted(n.serial for t in tasks(g) for n in t.nodes)
 
 
-# -- as other kernels
+# -- the interface of other kernels
 
 
 def test_batches_keywords_out_and_errors() -> None:
@@ -193,7 +196,7 @@ def test_cache_and_pickle() -> None:
     assert isinstance(copy, ParallelKernel)
 
 
-# -- the measured machine
+# -- the calibrated machine
 
 
 def test_the_measured_machine_is_remembered() -> None:

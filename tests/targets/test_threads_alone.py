@@ -1,4 +1,4 @@
-"""The target threads(p) where things go wrong: busy cores, signals, forks, kernels forgotten. Nobody waits in vain."""
+"""The target threads(p) under faults: busy cores, signals, forks, dropped kernels. No thread waits for ever."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX threads")
     ("processors", "patience", "states"), [(2, 0, 3000), (4, 0, 3000), (2, EVER, 30), (3, EVER, 10)]
 )
 def test_all_on_one_busy_cpu(processors: int, patience: int, states: int, all_cpus: None) -> None:
-    """Thousands of states while the workers share a CPU with the caller and with two busy processes."""
+    """Thousands of states are computed while the workers share a CPU with the caller and with two busy processes."""
     m = bc.zoo.load("tree(15)")
     k = cut(m, processors)
     cpu = min(os.sched_getaffinity(0))
     k.crew.pin([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
     os.sched_setaffinity(0, {cpu})
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]  # they inherit the CPU
+    # they inherit the CPU affinity
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
         same(k, m, states=states, together=0)
     finally:
@@ -63,7 +64,7 @@ def test_signals() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 def test_fork() -> None:
-    """A child has no workers of its parent's; it starts its own, and the parent's go on."""
+    """A forked child starts its own workers, and those of the parent continue."""
     m = bc.zoo.load("tree(15)")
     k = cut(m)
     same(k, m)
@@ -84,8 +85,10 @@ def test_fork() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 def test_a_child_does_not_read_its_parents_messages() -> None:
-    """The parent has computed one state together, and its messages lie there with a number; the child computes another
-    one, whose messages must not be taken for those.
+    """A child does not read messages of its parent.
+
+    The parent has computed one state on several cores, and its messages stay in memory with a step number. The child
+    computes another state, for which these messages must not be used.
     """
     m = bc.zoo.load("tree(15)")
     k = cut(m)
@@ -110,7 +113,7 @@ def test_calls_from_several_threads() -> None:
     def work(kernel: ParallelKernel) -> None:
         try:
             same(kernel, m, states=200, together=0)
-            q, v, tau = m.random(0, (500,))  # long enough for others to run
+            q, v, tau = m.random(0, (500,))  # long enough for other threads to run
             single = bc.kernel(m, "forward_dynamics", method=kernel.method)
             assert (kernel(q, v, tau)[-1] == single(q[-1], v[-1], tau[-1])).all()
         except BaseException as error:

@@ -1,4 +1,4 @@
-"""Sines and cosines of emitted C, four at a time: right to two ulp wherever libm is, and libm's own beyond."""
+"""Sines and cosines of emitted C, four at a time: accurate to two ulp in their range, and libm's beyond it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rotations(count: int = SIX) -> Graph:
 
 
 def angles(dtype: str, most: float) -> Array:
-    """Of all sizes, and as near to quarters of a turn as numbers can be."""
+    """Return angles of all sizes, and some as close to multiples of pi/2 as numbers can be."""
     draw = np.random.default_rng(3)
     quarters = np.arange(0, 300) * (np.pi / 2)
     near = [quarters, np.nextafter(quarters, 9e9), np.nextafter(quarters, -9e9)]
@@ -39,7 +39,7 @@ def angles(dtype: str, most: float) -> Array:
 @pytest.mark.parametrize(("dtype", "most", "least"), [("float64", 1.02e5, 2.0**-101), ("float32", 3.2e3, 2.0**-38)])
 @pytest.mark.parametrize("how", ["-O1", "-O3"])
 def test_two_ulp(dtype: str, most: float, least: float, how: str, tmp_path: Path) -> None:
-    """least: what pi/2 itself is known to, times the quarters."""
+    """Errors are below two ulp. least: the accuracy of pi/2 itself, times the number of quarters."""
     call, x = compiled(rotations(), tmp_path, dtype, how), angles(dtype, most)
     made = [call(x=row) for row in x]
     for key, exact in (("s", np.sin), ("c", np.cos)):

@@ -1,4 +1,4 @@
-"""Each actuator against values derived by hand and closed forms."""
+"""Every actuator agrees with values derived by hand and with closed forms."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def rates(
     return [float(r) for r in actuator(0.0, q, v, x, command)[1]]
 
 
-# ---- all of them -------------------------------------------------------------------------------------------------
+# ---- all actuators -----------------------------------------------------------------------------------------------
 
 
 def test_the_table_has_them_all() -> None:
@@ -112,7 +112,7 @@ def test_floats_arrays_and_the_graph_agree(actuator: Actuator) -> None:
 
 @pytest.mark.parametrize("actuator", [a for a in SAMPLES if a != IdealTorque("a")], ids=str)
 def test_every_number_may_be_left_open(actuator: Actuator) -> None:
-    """With symbols in place of its numbers an actuator is traced all the same, and gives the same values."""
+    """An actuator whose numbers are free parameters can be traced and gives the same values."""
     starts = ("p_in", "p_out", "p_A", "p_B")
     parts = {k: x for k, x in actuator.numbers().items() if not isinstance(x, (int, float))}
     numbers = {k: x for k, x in actuator.numbers().items() if k not in starts and k not in parts}
@@ -159,7 +159,7 @@ def test_bad_numbers(make: Callable[[], Actuator], words: Sequence[str]) -> None
         assert word in str(error.value)
 
 
-# ---- one by one --------------------------------------------------------------------------------------------------
+# ---- single actuators --------------------------------------------------------------------------------------------
 
 
 def test_ideal_torque() -> None:
@@ -193,14 +193,14 @@ def test_pid_integrates_out_of_the_limit_and_not_into_it() -> None:
     servo = PID("a", kp=1.0, ki=2.0, limit=3.0)
     assert rates(servo, x=[0.5], command=1.0) == [1.0]  # w = 1 + 1
     assert rates(servo, x=[2.0], command=1.0) == [0.0]  # w = 1 + 4, above
-    assert rates(servo, x=[3.0], command=-1.0) == [-1.0]  # w = -1 + 6, above and on its way back
+    assert rates(servo, x=[3.0], command=-1.0) == [-1.0]  # -1 + 6, above the limit and moving back
     assert rates(servo, x=[-2.0], command=-1.0) == [0.0]
     assert rates(servo, x=[-3.0], command=1.0) == [1.0]
     assert force(servo, x=[9.0]) == 3.0
 
 
 def test_pid_does_not_wind_up() -> None:
-    """A weak drive on a long way: with the integral held the mass overshoots far less than without."""
+    """With the integral held at the limit, a weak drive on a long way overshoots far less than without."""
     careful = PID("a", kp=4.0, ki=1.0, kd=4.0, limit=0.5)
     naive = PID("a", kp=4.0, ki=1.0, kd=4.0)
 
@@ -223,7 +223,7 @@ def test_pid_does_not_wind_up() -> None:
 
 
 def test_motor_step_response_with_the_rotor_held() -> None:
-    """i = V/R (1 - exp(-R t / L)), and the stall torque n k V / R."""
+    """The current is i = V/R (1 - exp(-R t / L)), and the stall torque is n k V / R."""
     V, t = 12.0, 0.004
     i = rk4(lambda t, i: rates(MOTOR, x=list(i), command=V), [0.0], t, 1e-5)
     np.testing.assert_allclose(i, [V / 2.0 * (1 - math.exp(-2.0 * t / 0.01))], rtol=1e-10)
@@ -250,7 +250,7 @@ def test_motor_gives_as_much_power_as_it_takes() -> None:
 
 
 def test_motor_slew() -> None:
-    """The voltage climbs at the slew rate until slew * lag before the goal, and closes in from there."""
+    """The voltage rises at the slew rate until slew * lag before the goal, then approaches it exponentially."""
     motor = DCMotor("a", k=0.05, R=2.0, L=0.01, voltage=10.0, slew=100.0, lag=0.01)
     assert [s.name for s in motor.states] == ["current", "voltage"]
     y = rk4(lambda t, y: rates(motor, x=list(y), command=99.0), [0.0, 0.0], 0.05, 1e-4)
@@ -282,13 +282,13 @@ def test_friction_by_hand() -> None:
 
 
 def test_spool() -> None:
-    """Fig 5.3: nothing within the dead band, then straight on from zero, up to the limit."""
+    """Figure 5.3: no flow within the dead band, then linear from zero up to the limit."""
     shown = [float(BOOM.spool(v)) for v in (-1.0, -0.015, -0.005, 0.0, 0.004, 0.006, 0.03, 0.055, 1.0)]
     np.testing.assert_allclose(shown, [-0.05, -0.01, 0, 0, 0, 0.001, 0.025, 0.05, 0.05], atol=1e-15)
 
 
 def test_hydraulics_flow_as_printed() -> None:
-    """k_f x sqrt(pressure drop): from the supply and to the drain, whichever way the spool is."""
+    """Flow is k_f x sqrt(pressure drop), from the supply and to the drain, for both directions of the spool."""
     assert BOOM.flows(0.05, 600.0, 400.0) == pytest.approx((1.3 * math.sqrt(6400), 1.3 * math.sqrt(400)))
     assert BOOM.flows(-0.05, 400.0, 600.0) == pytest.approx((-1.3 * math.sqrt(400), -1.3 * math.sqrt(6400)))
     assert BOOM.flows(0.0, 400.0, 600.0) == (0.0, 0.0)
@@ -297,7 +297,10 @@ def test_hydraulics_flow_as_printed() -> None:
 
 @pytest.mark.parametrize("s", [-0.04, -0.01, 0.01, 0.05])
 def test_hydraulics_steady_speed(s: float) -> None:
-    """Flow in = flow out = swept: p_in + p_out = P_s, and speed = k_f s sqrt((P_s - |load pressure|)/2) / (D_m G)."""
+    """Flow in = flow out = swept volume.
+
+    This gives p_in + p_out = P_s, and speed = k_f s sqrt((P_s - |load pressure|)/2) / (D_m G).
+    """
     drop = 1200.0 * math.copysign(1, s)  # p_in - p_out under a load that resists
     speed = 26.0 * s * math.sqrt((7000.0 - abs(drop)) / 2) / (0.7 * 545)
     x = [(7000.0 + drop) / 2, (7000.0 - drop) / 2]
@@ -306,7 +309,7 @@ def test_hydraulics_steady_speed(s: float) -> None:
 
 
 def test_hydraulics_with_the_spool_shut_is_a_spring() -> None:
-    """k = 2 (D_m G)^2 beta_v / 8, while no line is empty or full."""
+    """The stiffness is k = 2 (D_m G)^2 beta_v / 8 while no line is empty or full."""
     dt, v, x = 1e-6, 0.2, [3000.0, 3000.0]
     after = [p + dt * r for p, r in zip(x, rates(BOOM, v=v, x=x), strict=True)]
     slope = (force(BOOM, x=after) - force(BOOM, x=x)) / (dt * v)
@@ -314,7 +317,7 @@ def test_hydraulics_with_the_spool_shut_is_a_spring() -> None:
 
 
 def test_a_full_and_an_empty_line_stay_so() -> None:
-    assert rates(BOOM, v=1.0, x=[0.0, 7000.0]) == [0.0, 0.0]  # would go below the drain and above the supply
+    assert rates(BOOM, v=1.0, x=[0.0, 7000.0]) == [0.0, 0.0]  # the rates would leave the range between drain and supply
     assert rates(BOOM, v=-1.0, x=[0.0, 7000.0]) == pytest.approx([381500.0, -381500.0])
     assert BOOM.limits() == ((0.0, 7000.0), (0.0, 7000.0))
 
@@ -328,8 +331,9 @@ def test_laminar_flow_has_a_slope_at_no_pressure() -> None:
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
 def test_laminar_flow_keeps_derivatives_finite_where_nothing_drops(mode: str) -> None:
-    """There the root's derivative is infinite; with laminar flow it is a number. A line that stays empty has the
-    derivative of what stays.
+    """With laminar flow the derivative stays finite where no pressure drops; the root's derivative is infinite there.
+
+    A line that stays empty has derivative zero.
     """
     laminar = RotaryHydraulics("a", P_s=4000.0, G=220.0, beta_m=3e4, laminar=4.0)
     for valve in (BOOM, laminar):
@@ -341,7 +345,10 @@ def test_laminar_flow_keeps_derivatives_finite_where_nothing_drops(mode: str) ->
 
 
 def test_lines_begin_between_drain_and_supply() -> None:
-    """A step would put a pressure that begins outside back, so that the length of the first decides what follows."""
+    """Initial pressures outside the range raise an error.
+
+    A step would move them back into the range, so that its length would decide the rest of the run.
+    """
     b = bc.Builder("arm")
     b.body("bar", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
     b.joint("a", "revolute", "ground", "bar", axis=(0, 1, 0))

@@ -1,4 +1,4 @@
-"""Assembly of closed loops, what is left free, and the messages where there is nothing to assemble."""
+"""Assembly of closed loops: mobility, branches, and the error messages where nothing can be assembled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.formats import Builder
 from bellcrank.model import Mechanism, Tree
 from trees import close
 
-# name -> mobility, Gruebler's count, equations that follow from others
+# name -> mobility, Gruebler's count, redundant equations
 KNOWN = {
     "rod_pendulum": (2, 2, 0),
     "four_bar": (1, -2, 0),
@@ -33,7 +33,7 @@ KNOWN = {
 
 
 def gaps(m: Mechanism, q: Any, v: Any) -> float:
-    """The worst of all equations, in position and in velocity."""
+    """Return the largest residual of all equations, in position and in velocity."""
     return float(max(np.abs(m.closure(q)).max(), np.abs(m.closure_jacobian(q) @ v).max()))
 
 
@@ -51,7 +51,7 @@ def test_mobility(name: str) -> None:
 
 
 def test_a_ring_of_seven_moves_and_six_do_not() -> None:
-    """In general position: Gruebler's count is right there."""
+    """A ring of seven hinges has one degree of freedom and one of six has none, as Gruebler's count gives."""
     for n, mobility in ((6, 0), (7, 1), (8, 2)):
         rng = np.random.default_rng(3)
         b = Builder("ring")
@@ -124,7 +124,7 @@ def impossible() -> Mechanism:
 
 
 def test_loops_that_never_close() -> None:
-    """Two cranks of one metre, three metres apart."""
+    """Two cranks of one metre with pivots three metres apart raise an error."""
     m = impossible()
     with pytest.raises(ModelError, match=r"the loops cannot be closed.*these equations are not satisfied: meet: x"):
         m.loop_analysis  # noqa: B018
@@ -135,7 +135,7 @@ def test_loops_that_never_close() -> None:
 
 
 def far_away() -> tuple[Mechanism, list[float]]:
-    """Six joints in a row whose end is held where they lead to at one configuration, far from zero."""
+    """Return six joints in a row whose end is held at a pose that they reach far from zero only."""
     rng = np.random.default_rng(5)
     b, names = Builder("far"), ["ground", *(f"b{i}" for i in range(6))]
     for i in range(6):
@@ -148,8 +148,9 @@ def far_away() -> tuple[Mechanism, list[float]]:
 
 
 def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing closes near zero, a configuration that assemble found is remembered; and kernels are not taken from
-    those of a mechanism that was analysed elsewhere.
+    """The analysis starts at the configuration that assemble found, where nothing closes near zero.
+
+    Kernels are not shared with a mechanism that was analysed elsewhere.
     """
     m, q = far_away()
 
@@ -169,7 +170,7 @@ def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["four_bar", "stewart", "bricard"])
 def test_one_of_a_batch_is_as_many_are(name: str) -> None:
-    """To the last bit, though it is computed without arrays: a run does not depend on those beside it."""
+    """A single configuration gives the same bits as a batch, so that a run does not depend on the runs beside it."""
     m = zoo.load(name)
     q, v, _ = m.random(0, 4)
     many = evaluate_constraints(m.tree, q, v)
@@ -180,7 +181,10 @@ def test_one_of_a_batch_is_as_many_are(name: str) -> None:
 
 
 def test_contradictions_are_named() -> None:
-    """A crank that a rod keeps at one distance, and a second rod to the same place at another."""
+    """A contradiction is reported by name.
+
+    A crank held at one distance by a rod, and at another one by a second rod.
+    """
     b = Builder("contradiction")
     b.body("crank", mass=1, com=(0.5, 0, 0), inertia=(1, 1, 1))
     b.joint("pin", "revolute", "ground", "crank", axis=(0, 0, 1))
@@ -193,7 +197,7 @@ def test_contradictions_are_named() -> None:
 
 
 def test_a_singular_start_is_noticed() -> None:
-    """The parallelogram when all its bars lie in one line."""
+    """A parallelogram whose bars all lie in one line is reported as singular."""
     b = Builder("flat")
     for name, x in (("left", 0.0), ("right", 2.0)):
         b.body(name, mass=1, com=(x + 0.5, 0, 0), inertia=(1, 1, 1))
@@ -207,14 +211,14 @@ def test_a_singular_start_is_noticed() -> None:
 
 
 def test_no_end_is_upside_down() -> None:
-    """Half a turn away the equations of a weld hold as well; that is no weld."""
+    """A weld that is turned by half a turn is not accepted, although its equations hold there too."""
     b = Builder("flipped")
     b.body("top", mass=1, inertia=(1, 1, 1))
     b.joint("free", "floating", "ground", "top")
     b.close("weld", "fixed", "ground", "top", point=(0, 0, 0.3))
     m = b.build()
     for axis in np.eye(3):
-        q, v = m.assemble([0.1, 0, 0, *(np.sin(1.5) * axis), np.cos(1.5)])  # turned by 3 of pi
+        q, v = m.assemble([0.1, 0, 0, *(np.sin(1.5) * axis), np.cos(1.5)])  # turned by 3, which is almost pi
         close(q[:6], np.zeros(6), 1e-9)
         assert gaps(m, q, v) < 1e-9
 
@@ -256,15 +260,16 @@ def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str], monk
     assert "R4: tilt about x" in text
     found = json.loads(shown("slider_fourbar", "--json"))
     assert (found["mobility"], found["gruebler"], found["redundant"]) == (2, -1, ["R5: y"])
-    assert found["holding_by_themselves"] == ["R5: tilt about y", "R5: tilt about x"]
+    assert found["identically_satisfied"] == ["R5: tilt about y", "R5: tilt about x"]
+    assert found["holding_by_themselves"] == found["identically_satisfied"]
     assert not found["singular_start"]
 
 
 def leg() -> Mechanism:
-    """Of Theo Jansen's walking machines: a crank, and seven bars in three loops."""
+    """Return a leg of Theo Jansen's walking machine: a crank, and seven bars in three loops."""
 
     def apex(p: Any, r: float, q: Any, s: float, side: float) -> Any:
-        """Where circles about p and q meet."""
+        """Return an intersection of two circles about p and q."""
         along = (q - p) / np.linalg.norm(q - p)
         far = (r * r - s * s + (q - p) @ (q - p)) / (2 * np.linalg.norm(q - p))
         return p + far * along + side * np.sqrt(r * r - far * far) * np.array([-along[1], along[0]])
@@ -289,7 +294,10 @@ def leg() -> Mechanism:
 
 @pytest.mark.parametrize("degrees", [10.0, -30.0])
 def test_the_branch_is_followed(degrees: float) -> None:
-    """All round, each configuration from the one before with the crank moved: it comes back to where it was."""
+    """Following a branch through a full turn of the crank ends where it began.
+
+    Each configuration starts from the one before.
+    """
     m = leg()
     q, crank = m.neutral(), m.columns[0].index("O")
     for _ in range(round(360 / abs(degrees))):
@@ -303,7 +311,10 @@ def test_the_branch_is_followed(degrees: float) -> None:
 
 
 def test_a_branch_that_ends_is_said() -> None:
-    """A crank that cannot pass the line to the other pivot, by a hair: on either side it fits, but there is no way."""
+    """A crank that narrowly cannot pass the line to the other pivot raises an error.
+
+    The loop closes on both sides of that line, but no path connects them.
+    """
     b, turn = Builder("barred"), np.radians(8.0)
     tip, far = np.array([np.cos(turn), np.sin(turn), 0.0]), np.array([2.0, 0.0, 0.0])
     along = (far - tip) / np.linalg.norm(far - tip)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, however many write them."""
+"""Files are written completely or not at all, with any number of writers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bellcrank.record import Column, Record
 
 
 def test_many_threads_and_one_path(tmp_path: Path) -> None:
-    """Each writes slowly and something else: what is there is always one of them, whole."""
+    """Many threads write different contents slowly to one path; the file always holds one of them completely."""
     path, seen, wrong = tmp_path / "x.csv", threading.Event(), list[str]()
 
     def written(k: int) -> None:
@@ -57,7 +57,7 @@ def test_two_threads_save_a_record(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_link_that_waits_beside_is_not_written_through(tmp_path: Path) -> None:
-    """Somebody guesses the name of the file beside: there is nothing to guess."""
+    """A symbolic link beside the file is never written through, because the temporary name cannot be guessed."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / f".x.txt.{os.getpid()}.part").symlink_to(victim)
@@ -118,7 +118,7 @@ def test_a_name_that_just_fits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("write", ["report", "animation"])
 def test_a_page_takes_the_place_of_pages_alone(write: str, tmp_path: Path) -> None:
-    """The suffix is easily that of the record itself."""
+    """A page replaces only pages: its suffix is easily that of the record itself."""
     run = bc.simulate(bc.zoo.pendulum(), 0.1)
     kept = run.save(tmp_path / "run.csv")
     data = kept.read_bytes()
@@ -128,4 +128,4 @@ def test_a_page_takes_the_place_of_pages_alone(write: str, tmp_path: Path) -> No
     page = tmp_path / ("run.html" if write == "report" else "run.svg")
     for _ in range(2):
         assert getattr(run, write)(page) == page
-    assert getattr(run, write)(tmp_path / "new.kind").exists()  # nothing was there
+    assert getattr(run, write)(tmp_path / "new.kind").exists()  # the path did not exist

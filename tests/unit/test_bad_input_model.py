@@ -1,4 +1,4 @@
-"""Parts that cannot be, given to `mechanism_of` directly: what readers may forget to check is still caught."""
+"""Invalid parts that are given to `mechanism_of` directly raise an error, even where a reader forgot a check."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_long_axes_are_normalised_with_a_note() -> None:
 
 
 def test_dirt_is_not_an_inertia() -> None:
-    """Exporters write moments like -2e-35 where they mean zero."""
+    """Rounding residues in an inertia are accepted: exporters write moments like -2e-35 for zero."""
     m = mechanism_of("m", **pair(bodies=bodies(-2e-35, 0, 2e-35)))
     assert m.report.warnings == ()
 

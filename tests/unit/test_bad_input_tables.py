@@ -1,4 +1,4 @@
-"""Broken tables, in TOML and in Python: one clear error each."""
+"""Broken tables, in TOML and in Python, each raise one clear error."""
 
 from __future__ import annotations
 

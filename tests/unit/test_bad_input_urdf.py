@@ -1,4 +1,4 @@
-"""Broken and hostile URDF: each gets one clear error that names the file, the element, the value and what to do."""
+"""Broken and hostile URDF files each raise one error that names the file, the element, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOOL = '<link name="tool"/>'
 LIFT = '<joint name="lift" type="revolute">'
 BOMB = "<!DOCTYPE r [" + "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9)) + "]>"
 
-# name: (what to replace, by what, the error, pieces of its message)
+# name: (text to replace, its replacement, the error, parts of its message)
 BROKEN: dict[str, tuple[str, str, type[BellcrankError], tuple[str, ...]]] = {
     "mass is a word": ('value="3"', 'value="heavy"', ReadError, ('<mass> of link "column"', "heavy")),
     "mass is nan": ('value="3"', 'value="nan"', ReadError, ("finite",)),
@@ -71,7 +71,7 @@ BROKEN: dict[str, tuple[str, str, type[BellcrankError], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-# What check="warn", the default, takes with a warning.
+# Faults that check="warn", the default, accepts with a warning.
 DOUBTFUL = ("mass is zero on a moving link", "inertia is not positive", "inertia breaks the triangle", "mimics nobody")
 
 
@@ -161,7 +161,7 @@ def test_not_a_path() -> None:
 @settings(max_examples=300)
 @given(st.integers(0, len(TEXT) - 1), st.integers(0, 60), st.text(max_size=8))
 def test_any_damage_is_either_read_or_reported(at: int, length: int, patch: str) -> None:
-    """No exception of Python's own ever comes out, whatever happened to the file."""
+    """A damaged file never raises a Python exception from outside the package."""
     damaged = TEXT[:at] + patch + TEXT[at + length :]
     try:
         m = read(damaged if damaged.lstrip().startswith("<") else "<" + damaged)

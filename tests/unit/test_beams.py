@@ -1,4 +1,4 @@
-"""Beams of finite elements: closed forms, order of convergence, what cannot be."""
+"""Finite-element beams: closed forms, order of convergence, and errors for invalid input."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bellcrank.structures.reduction import check_units, frequencies, reduce_stru
 from bellcrank.structures.section import Material, Profile, Section
 
 SLENDER = Profile(EA=1e7, GAy=1e7, GAz=1e7, GJ=1e3, EIy=3e3, EIz=2e3, rhoA=4.0, rhoIy=1e-3, rhoIz=1e-3)
-PLANE = (1, 5)  # displacements in the plane of x and y: v, and the turn about z
+PLANE = (1, 5)  # displacements in the xy plane: v, and the rotation about z
 
 
 def root(f: Any, x: float) -> float:
-    """Of f near x, by Newton's method with differences."""
+    """Return the root of f near x, by Newton's method with differences."""
     for _ in range(50):
         x -= f(x) / ((f(x + 1e-7) - f(x - 1e-7)) / 2e-7)
     return float(x)
@@ -32,7 +32,7 @@ SUPPORTS = {"cantilever": (CLAMPED, [0, 1], 0), "free": (FREE, [], 2), "pinned":
 
 
 def bending(beam: Beam, held: list[int]) -> Any:
-    """Frequencies in the plane of x and y; held: of its displacements, two a node."""
+    """Return the frequencies in the xy plane; held: which displacements are fixed, two a node."""
     K, M = beam.matrices
     own = [6 * node + d for node in range(beam.elements + 1) for d in PLANE]
     n = len(own)
@@ -67,7 +67,10 @@ def test_bending_along_z_stretch_and_twist() -> None:
 
 
 def test_a_pinned_beam_with_shear() -> None:
-    """S. P. Timoshenko's equation of 1921 with v = sin(n pi x/L): a quadratic in omega^2."""
+    """The frequencies are those of S. P. Timoshenko's equation of 1921 with v = sin(n pi x/L).
+
+    The equation is quadratic in omega^2.
+    """
     L = 1.0
     p = Profile.of(Section.rectangle(0.1, 0.08), Material.steel())
     wanted = []
@@ -81,7 +84,7 @@ def test_a_pinned_beam_with_shear() -> None:
 
 
 def test_a_tapered_cantilever_under_a_load_at_its_end() -> None:
-    """The integral of (L - x)^2 / EI, of a height that halves."""
+    """The deflection of a beam whose height halves along its length is the integral of (L - x)^2 / EI."""
     L, F, material = 2.0, 10.0, Material.steel()
     beam = Beam(L, (Section.rectangle(0.05, 0.1), Section.rectangle(0.05, 0.05)), material, 60, "euler")
     K, _ = beam.matrices
@@ -171,7 +174,7 @@ def test_beams_that_cannot_be(make: Any, words: str) -> None:
 
 
 def test_one_element_has_no_modes_of_its_own() -> None:
-    """Between its ends there is nothing that could move."""
+    """One element has no modes of its own, because nothing between its ends can move."""
     beam = Beam(1.0, Section.circle(0.02), Material.steel(), 1)
     for motions in (("bend_z",), ("stretch", "bend_y", "bend_z", "twist")):
         made = beam_modes(beam, motions, {"end": 1.0}, 0, True, np.inf)

@@ -1,4 +1,4 @@
-"""Mechanisms written in Python: world axes at the zero configuration."""
+"""Mechanisms written in Python with the Builder: joints are given in world axes at the zero configuration."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_bad_input_is_refused_where_it_stands(case: str) -> None:
     call, message = BAD[case]
     with pytest.raises(ModelError, match=message):
         call(b)
-    b.joint("c", "floating", "ground", "three")  # and leaves the builder as it was
+    b.joint("c", "floating", "ground", "three")  # the error leaves the builder unchanged
     assert b.build().nq == 9
 
 

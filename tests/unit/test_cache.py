@@ -1,4 +1,4 @@
-"""Object code on disk: found again, never trusted blindly, never a reason to fail."""
+"""Cached object code is found again, verified before use, and never a reason to fail."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def files(folder: Path) -> list[Path]:
 def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm: Mechanism) -> None:
     q, v, tau = arm.random(0, (13,))
     first = bc.kernel(arm, "forward_dynamics")
-    second = bc.kernel(random_tree(11, ["revolute", "prismatic"]), "forward_dynamics")  # an equal mechanism, made again
+    # an equal mechanism, built again
+    second = bc.kernel(random_tree(11, ["revolute", "prismatic"]), "forward_dynamics")
     assert not first.from_cache
     assert second.from_cache
     assert np.array_equal(first(q, v, tau), second(q, v, tau))
@@ -59,7 +60,7 @@ def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm:
 def test_what_is_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else every start of a process would trace all that it asks for, with the right numbers, and slowly."""
+    """A kernel that is found by its request is not traced, because tracing would slow every start of a process."""
     assert stages.tables_as_shipped()
     first = bc.kernel(arm, "mass_matrix")
 
@@ -81,7 +82,10 @@ print(*sorted(name for name in sys.modules if name.startswith(("bellcrank.dynami
 
 
 def test_what_comes_from_the_cache_needs_no_file_of_a_method(folder: Path) -> None:
-    """Nor those that trace: to load them took longer than all the rest."""
+    """Loading a kernel from the cache imports neither the modules of methods nor those that trace.
+
+    Importing them took longer than all the rest.
+    """
     runs = [subprocess.run([sys.executable, "-c", FILES], capture_output=True, text=True, check=True) for _ in range(2)]
     first, second = ({x.removeprefix("bellcrank.") for x in run.stdout.split()} for run in runs)
     assert {"dynamics.aba", "dynamics.crba", "dynamics.rnea", "graph.graph"} <= first
@@ -136,7 +140,7 @@ print(*k(np.zeros(3)), k.from_cache)
 
 
 def own_method(folder: Path, factor: float) -> list[str]:
-    """What a process gets by a method in a file of the user's."""
+    """Return what a process prints that uses a method from a file of the user."""
     (folder / "own.py").write_text(f"def gravity_torque(tree, q): return [{factor} + x for x in q]")
     environment = {
         **os.environ,
@@ -149,7 +153,7 @@ def own_method(folder: Path, factor: float) -> list[str]:
 
 def test_a_changed_method_of_ones_own_is_a_new_one(folder: Path, tmp_path: Path) -> None:
     assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["False"]
-    assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["True"]  # the same text, and so the same code
+    assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["True"]  # the same text, hence the same code
     assert own_method(tmp_path, 2.0) == ["2.0"] * 3 + ["False"]
 
 
@@ -195,7 +199,11 @@ if sys.argv[1] != "first":
 def test_the_half_for_batches_is_of_the_same_graph_whatever_there_is_by_then(
     folder: Path, then: str, told: str
 ) -> None:
-    """One state comes from the cache; the first batch is traced, when somebody's method is quicker, or ours is gone."""
+    """The code for batches has the same graph as the code for one state, whatever was registered meanwhile.
+
+    One state comes from the cache. The first batch is traced after a faster method was registered, or after the method
+    was removed.
+    """
     said = []
     for which in ("first", then, "after"):
         run = subprocess.run([sys.executable, "-c", HALVES, which], capture_output=True, text=True, check=True)
@@ -204,7 +212,7 @@ def test_the_half_for_batches_is_of_the_same_graph_whatever_there_is_by_then(
 
 
 def test_an_exchanged_method_and_joint_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their rows in the tables."""
+    """Replaced rows in the tables of methods and joints are noticed, and the original result comes back afterwards."""
     arm = bc.zoo.planar3r()
     right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
     assert bc.kernel(arm, "gravity_torque", method="rnea").from_cache
@@ -241,7 +249,7 @@ def test_a_damaged_file_is_made_again(folder: Path, arm: Mechanism, damage: str)
     again = bc.kernel(arm, "mass_matrix")
     assert not again.from_cache
     assert np.array_equal(again(q), right)
-    if damage != "a folder":  # and the damage is repaired
+    if damage != "a folder":  # the damaged entry is replaced
         assert bc.kernel(arm, "mass_matrix").from_cache
 
 
@@ -273,7 +281,7 @@ def test_payloads_are_checked(folder: Path) -> None:
     assert cache.load("x") == b"another"
     assert cache.save("empty", b"")
     assert cache.load("empty") == b""
-    assert [p.name for p in folder.iterdir() if p.name.startswith(".new")] == []  # nothing half-written stays
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".new")] == []  # no half-written file stays
 
 
 def test_keys_keep_their_parts_apart() -> None:
@@ -283,7 +291,7 @@ def test_keys_keep_their_parts_apart() -> None:
 
 
 def test_only_the_owner_may_read_or_write(folder: Path) -> None:
-    """Machine code that others could replace would be run as us."""
+    """Only the owner may read or write the cache, because machine code that others replace would run as the user."""
     cache.save("x", b"payload")
     if os.name == "posix":
         assert folder.stat().st_mode & 0o077 == 0
@@ -362,7 +370,7 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
 
 
 def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
-    """No file that counts imports one that does not, but up the stairs, where nothing is compiled."""
+    """No file that counts for the key imports one that does not count, except lazily where nothing is compiled."""
     package = Path(bc.__file__).parent
     counted = {name for name, *_ in cache._source_files(str(package), len(str(package)) + 1)}
     inside = {f.relative_to(package).as_posix() for f in package.rglob("*.py")}
@@ -375,7 +383,7 @@ def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
     )
     assert {name for name in counted if outside.search((package / name).read_text("utf-8"))} == {
         "__main__.py"
-    }  # the command
+    }  # the command line
 
 
 EDITED = """
@@ -396,7 +404,10 @@ file.write_text(text)
 
 
 def test_code_of_files_that_changed_on_the_way_is_kept_for_nobody(folder: Path, tmp_path: Path) -> None:
-    """A file that is loaded late may be another than the key says; and what was taken back is the key's again."""
+    """Code that was made while source files changed is not stored, because a file loaded late may not match the key.
+
+    After the files are restored, the key is the same again.
+    """
     shutil.copytree(Path(bc.__file__).parent, tmp_path / "src" / "bellcrank")
     said = []
     for which in ("edited", "after", "after"):
@@ -410,14 +421,17 @@ def test_code_of_files_that_changed_on_the_way_is_kept_for_nobody(folder: Path, 
 def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By sizes and times; files that were written just now are not believed."""
+    """The package's files are read once, and again after a change of size or time.
+
+    Files written just now are always read.
+    """
     package = tmp_path / "bellcrank"
     (package / "emit").mkdir(parents=True)
     for name in ("emit/cache.py", "emit/other.py", "top.py"):
         (package / name).write_text("x = 1\n")
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "__file__", str(package / "emit/cache.py"))
-    monkeypatch.setattr(cache, "SETTLING_TIME_NS", -(10**18))  # all are old enough
+    monkeypatch.setattr(cache, "SETTLING_TIME_NS", -(10**18))  # all files are old enough
     fingerprint = cache.package_fingerprint.__wrapped__
     first = fingerprint()
     assert len(list((tmp_path / "cache").iterdir())) == 1
@@ -444,7 +458,7 @@ def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
 
 
 def loaded_constants() -> list[tuple[str, str]]:
-    """Of all modules that make code, whether they were loaded already or not."""
+    """Return the constants of all modules that make code, imported if necessary."""
     root = Path(bc.__file__).parent
     for path in sorted(root.rglob("*.py")):
         rooms = path.relative_to(root).with_suffix("").parts
@@ -470,14 +484,17 @@ def test_constants_are_as_their_files_have_them() -> None:
 
 
 def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers and texts by another value, tables in place; and back again."""
+    """Setting a constant at run time changes the key, and restoring it restores the key.
+
+    Numbers and texts get another value; tables change in place.
+    """
     rng = random.Random(1)
     for module, constant in rng.sample(loaded_constants(), 100):
         value = getattr(sys.modules[module], constant)
         with monkeypatch.context() as patch:
             if isinstance(value, dict):
                 patch.setitem(value, "one more", 1.0)
-            elif isinstance(value, set | frozenset):  # what looks for keys goes through some of them
+            elif isinstance(value, set | frozenset):  # what searches for keys iterates over some of them
                 patch.setattr(sys.modules[module], constant, value | {"one more"})
             elif isinstance(value, list):
                 value.append(1.0)
@@ -490,7 +507,7 @@ def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pyt
 
 
 def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found by the request alone, a kernel was that of the threshold before."""
+    """A kernel for another threshold is not found by the same request, as it once was."""
 
     def made() -> Any:
         return bc.kernel(bc.zoo.chain(12), "forward_dynamics", method="aba")

@@ -1,4 +1,4 @@
-"""A controller in Python at every sample is the traced one, sample by sample, and says what it costs."""
+"""A Python controller called at every sample gives the same run as the traced one, and its cost is reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_python_gives_what_a_traced_sample_would() -> None:
     )
     np.testing.assert_allclose(run.y, np.column_stack([traced.q, traced.v]), rtol=0, atol=1e-12)
     np.testing.assert_allclose(run.t, traced.t, atol=1e-12)
-    again = env.follow(lambda t, y: [push(y)], 0.1)  # from where it was
+    again = env.follow(lambda t, y: [push(y)], 0.1)  # from the current state
     assert again.t[0] == pytest.approx(1.0)
     np.testing.assert_array_equal(again.y[0], run.y[-1])
     assert min(run.plant, run.python) > 0.0

@@ -1,4 +1,4 @@
-"""The command line: every command, as table and JSON, in narrow terminals and pipes, and what it says to bad input."""
+"""The command line: every command as table and JSON, in narrow terminals and pipes, and its messages for bad input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bellcrank.cli import app, screen
 from bellcrank.cli.bibtex import bibtex
 from bellcrank.dynamics import METHODS, QUANTITIES, applicable_methods, candidates
 
-LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms that have them
+LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms with loops only
 SOURCE = Path(cli.__file__).parents[2]
 ARM = """<robot name="arm">
   <link name="base"/>
@@ -76,7 +76,7 @@ def test_help_and_version() -> None:
     for name in ("show", "zoo", "count", "schedule", "emit", "bench", "report", "methods", "cite"):
         assert f"\n  {name} " in text
         assert "Usage" in good(name, "--help", columns=60)
-    assert "..." not in text.split("Commands:")[1]  # every summary fits
+    assert "..." not in text.split("Commands:")[1]  # every summary fits into its line
     assert good("--version").strip() == f"bellcrank {bc.__version__}"
 
 
@@ -154,7 +154,7 @@ def test_count_for_a_gpu() -> None:
     assert 24 < wide["registers"] <= 255
     assert "per s" in good("count", "excavator", "--target", "cuda")
     (large,) = data("count", "chain:100", "--target", "cuda")["rows"]
-    assert large["workspace"] > 4 * 100  # what goes in and out, and what the bodies keep
+    assert large["workspace"] > 4 * 100  # inputs, outputs and values of the bodies
     assert "loops over identical bodies" in good("count", "chain:100", "--target", "cuda")
     assert 'no target "gpu"' in run("count", "excavator", "--target", "gpu").output
     assert 'no dtype "half"' in run("count", "excavator", "--target", "cuda", "--dtype", "half").output
@@ -216,7 +216,7 @@ def test_equations_of_motion(tmp_path: Path) -> None:
 
 
 def test_a_folder_keeps_quantities_apart(tmp_path: Path) -> None:
-    """Also one with a dot in its name; and what was there before is not replaced without a word."""
+    """A folder keeps the output of each quantity apart, also with a dot in its name; existing files need consent."""
     for folder in (tmp_path / "code", tmp_path / "code.v1"):
         folder.mkdir()
         ways: list[tuple[str, ...]] = [
@@ -266,12 +266,12 @@ def test_bench() -> None:
         assert all(0 < t[key] < 60 for key in ("compile", "from_cache", "call", "batch", "batch_all_cores"))
     text = good("bench", "pendulum", "--method", "aba", "--rows", "64")
     assert "forward_dynamics" in text
-    assert "inverse_dynamics" not in text  # not what aba solves
+    assert "inverse_dynamics" not in text  # aba does not compute it
 
 
 @pytest.mark.parametrize("name", ["pendulum", "four_bar"])
 def test_bench_predicts_and_times_a_step(name: str) -> None:
-    """Of a mechanism with loops, too, which it refused."""
+    """`bench` predicts and times a step, also of a mechanism with loops, which it once refused."""
     found = data("bench", name, "--rows", "64", "--method", "auto")
     assert {t["integrator"] for t in found["steps"]} == {"rk4", "euler"}
     assert all(t[key] > 0.0 for t in found["steps"] for key in ("predicted", "batch"))
@@ -290,7 +290,7 @@ def test_bench_gives_every_core_enough_to_do() -> None:
 
 
 def test_bench_leaves_no_kernel_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The cost of operations and the digests of the package's constants may be kept, but no machine code."""
+    """`bench` leaves no kernel in the cache; only operation costs and digests of constants may stay."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     good("bench", "pendulum", "-q", "rate", "--rows", "16")
     assert os.environ["BELLCRANK_CACHE"] == str(tmp_path)
@@ -305,7 +305,7 @@ def test_methods() -> None:
     text = str(bc.methods())
     assert max(map(len, text.splitlines())) <= 100
     source = " ".join(line[text.index("source") :].strip() for line in text.splitlines()[2:])  # the last column
-    assert source.split() == " ".join(m.citation for m in METHODS.values()).split()  # in full
+    assert source.split() == " ".join(m.citation for m in METHODS.values()).split()  # complete citations
 
 
 def test_cite() -> None:
@@ -410,7 +410,7 @@ def test_a_file_can_be_read_in_spite_of_its_inertia(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     path.write_text(ARM.replace('izz="0.01"', 'izz="0.9"'))
     shown = good("show", str(path))
-    assert "2 warnings" in shown  # its limits are swapped, too
+    assert "2 warnings" in shown  # its limits are swapped, which is the second warning
     assert "triangle inequality" in shown
     assert "2 warnings, which `bellcrank show` prints" in run("count", str(path)).stderr
     assert run("show", str(path), "--check", "error").exit_code == 2
@@ -445,7 +445,7 @@ def test_tables_fit_the_terminal(line: str, columns: int, arm: str) -> None:
     assert max(len(line) for line in text.splitlines()) <= columns
     assert "…" not in text
     assert text.isascii()
-    if columns == 100 and "--all" in command:  # long names make blocks of a narrower one
+    if columns == 100 and "--all" in command:  # long names make the blocks of a narrow page narrower
         for row in data(*command)["rows"]:
             assert re.search(rf"\b{row['method']}( \*)?\s.*\b{row['total']}\s+{row['span']:g}\s", text)
 
@@ -510,9 +510,9 @@ COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_option_that_takes_one_is_given_once(name: str) -> None:
-    """`emit -q bias -q mass_matrix --out FILE` kept the last in silence."""
+    """A repeated single-value option is an error: `emit -q bias -q mass_matrix --out FILE` silently used the last."""
     for option in COMMANDS[name].params:
-        if getattr(option, "multiple", True) or getattr(option, "is_flag", True):  # which may be given again
+        if getattr(option, "multiple", True) or getattr(option, "is_flag", True):  # options that may be repeated
             continue
         done = run(name, option.opts[0], "1", option.opts[-1], "2")
         assert done.exit_code == 2

@@ -1,4 +1,4 @@
-"""What people meet first: examples in every help, completion, `bellcrank doctor`, code for a lesser processor."""
+"""First steps of a user: examples in every help, completion, `bellcrank doctor`, and code for older processors."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_kernel_that_is_wrong_is_no_success(monkeypatch: pytest.MonkeyPatch) -
     assert "BROKEN" in done.stdout
 
 
-# -- a lesser processor
+# -- an older processor
 
 
 SCRIPT = """
@@ -136,7 +136,7 @@ np.save("a.npy", a); np.save("run.npy", run.q)
 
 @pytest.mark.parametrize(("level", "lanes"), [("x86-64-v3", 4), ("x86-64-v2", 2)])
 def test_without_wide_vectors_results_are_the_same(level: str, lanes: int, tmp_path: Path) -> None:
-    """Without AVX-512, and without AVX2 and fused multiplications."""
+    """Results are the same without AVX-512, and without AVX2 and fused multiplications."""
     import numpy as np
 
     needs, _ = host.PROCESSOR_LEVELS.get(level, ("", 0))

@@ -1,4 +1,4 @@
-"""The command line with arguments, terminals and outputs as nobody should give them: a message and an exit code."""
+"""Invalid arguments, terminals and output streams give a message and an exit code on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARM = Path(__file__).parent / "data/arm.urdf"
 
 
 def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """In a real shell, where streams can be closed. $B is bellcrank."""
+    """Run a command in a real shell, where streams can be closed. $B is bellcrank."""
     given = os.environ | {"B": f"{sys.executable} -m bellcrank"} | environment
     return subprocess.run(["bash", "-c", line], env=given, capture_output=True, text=True, timeout=300, check=False)
 
@@ -51,7 +51,7 @@ def test_any_width_ends_and_shows_everything(columns: str) -> None:
 def test_streams_that_are_closed_full_or_left(line: str, code: int, said: str) -> None:
     done = shell(line)
     if "| true" in line and done.returncode == 0:
-        return  # it was written before the reader had gone
+        return  # the output was complete before the reader closed
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
@@ -85,7 +85,7 @@ def test_what_could_not_finish_is_refused_at_once(line: str) -> None:
     assert len(done.output) < 1000 + len(line)
 
 
-# Commands that end by themselves, with options that take a number or a word; each gets every value below.
+# Commands that end by themselves, with options that take a number or a word; each is tried with every value below.
 COMMANDS = (
     "show {}", "show excavator --base {}", "show excavator --check {}", "count excavator -q {}",
     "count excavator -m {}",
@@ -111,7 +111,7 @@ VALUES = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options_that_nobody_should_give(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A random few from day to day; every one is tried in the long run below."""
+    """Invalid option values give a message: a random few by default; the long test below tries all."""
     _tried(command, random.Random(command).sample(VALUES, 5), tmp_path, monkeypatch)
 
 

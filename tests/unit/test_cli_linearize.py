@@ -1,4 +1,4 @@
-"""bellcrank linearize and equilibrium: what Python says, as tables and JSON, and what they say to bad input."""
+"""`bellcrank linearize` and `equilibrium` print the results of Python as tables and JSON, and report bad input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_a_linkage_at_rest_fits_the_terminal(columns: int) -> None:
     frequency = bc.linearize(bc.zoo.four_bar(), at=bc.equilibrium(bc.zoo.four_bar())).modes().frequencies[0]
     assert f"{frequency:.5g}" in text
     assert max(map(len, text.splitlines())) <= columns
-    assert len(json.loads(good("linearize", "four_bar", "--at", "A=0.3", "--json"))["states"]) == 2  # it is closed
+    # the loop is closed
+    assert len(json.loads(good("linearize", "four_bar", "--at", "A=0.3", "--json"))["states"]) == 2
 
 
 def test_a_page_moves_along_a_mode(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`bellcrank papers`: what there is, the tables, and the figures."""
+"""`bellcrank papers`: the list, the tables, and the figures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def test_bad_names_are_explained() -> None:
     "file", ["nikravesh.speedup_limits", "fijany.processor_arrays", "wong.tables", "schaefer.transputers"]
 )
 def test_the_figures_of_the_docs_are_current(file: str) -> None:
-    """`bellcrank papers NAME --out docs/figures` writes them; pages are too long to keep."""
+    """The figures in docs/figures are current.
+
+    `bellcrank papers NAME --out docs/figures` writes them. Pages are too long to keep.
+    """
     drawings: Mapping[str, Callable[[], str]] = import_module(f"bellcrank.papers.{file}").FIGURES
     for name, draw in drawings.items():
         text = draw()

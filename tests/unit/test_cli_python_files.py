@@ -1,4 +1,4 @@
-"""Commands take what a Python file of the user's makes: FILE.py:NAME."""
+"""Commands accept a mechanism or system from a Python file of the user: FILE.py:NAME."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bellcrank schedule`: what it prints, what it writes where, and what it leaves alone."""
+"""`bellcrank schedule`: its output, the files that it writes, and the files that it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_our_own_files_are_written_again_and_others_are_not(folder: Path) -> Non
     assert result.exit_code == 2
     assert "exists and is not a page of bellcrank" in result.output
     assert mine.read_text() == "<svg>my drawing</svg>"
-    assert (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns == before  # all or nothing
+    assert (folder / "pendulum_forward_dynamics_complete.html").stat().st_mtime_ns == before  # all files or none
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

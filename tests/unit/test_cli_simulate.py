@@ -1,4 +1,4 @@
-"""`bellcrank simulate` and `bellcrank papers`: what they print and write, and what they say to bad input."""
+"""`bellcrank simulate` and `bellcrank papers`: their output and files, and their messages for bad input."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_run_that_runs_away_says_so_and_fails(tmp_path: Path) -> None:
     result = run("simulate", "excavator", "-s", "joint-mode", "--step", "0.1", "--out", str(out))
     assert result.exit_code == 1
     assert "the run stopped at" in result.stderr
-    assert len(bc.load_record(out)) > 1  # what there was is kept
+    assert len(bc.load_record(out)) > 1  # the existing file stays
 
 
 def test_a_run_whose_step_is_too_long_says_so_and_fails(tmp_path: Path) -> None:

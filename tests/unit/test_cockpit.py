@@ -1,4 +1,4 @@
-"""The cockpit's protocol, helm, guard, levers and session, with a drive that does only what it is told."""
+"""The cockpit's protocol, driver hand-over, guard, levers and session, tested with a fake drive."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_page_has_the_same_protocol() -> None:
     assert flags in text
 
 
-# -- who drives
+# -- who is the driver
 
 
 def test_the_first_drives_and_a_second_asks() -> None:
@@ -105,10 +105,10 @@ def test_the_first_drives_and_a_second_asks() -> None:
     helm.hold(1, 0.1)
     helm.ask(2, 0.2)
     assert (helm.driver, helm.asking) == (1, 2)
-    assert not helm.hold(2, 0.2)  # asking is not driving
+    assert not helm.hold(2, 0.2)  # a request does not make a driver
     helm.ask(3, 0.3)
     assert helm.refused == {3}
-    helm.answer(2, True, 0.3)  # nor does it answer itself
+    helm.answer(2, True, 0.3)  # a client cannot answer its own request
     assert helm.driver == 1
     helm.answer(1, False, 0.4)
     assert (helm.driver, helm.asking, helm.refused) == (1, None, {2, 3})
@@ -168,10 +168,10 @@ def test_dead_man() -> None:
     assert helm.held(2.0)
     helm.release(1)
     assert not helm.held(2.0)
-    assert DEAD_MAN_SECONDS == 0.2  # as promised
+    assert DEAD_MAN_SECONDS == 0.2  # the documented value
 
 
-# -- who comes in
+# -- access to the server
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_dead_man() -> None:
         ("[::1]:8731", "http://[::1]:8731", True),
         ("127.0.0.1:8731", None, True),  # no browser
         ("127.0.0.1:8731", "https://evil.example", False),
-        ("127.0.0.1:8731", "http://127.0.0.1:9999", False),  # another program's page
+        ("127.0.0.1:8731", "http://127.0.0.1:9999", False),  # a page of another program
         ("127.0.0.1:8731", "null", False),
         ("127.0.0.1:8731", "file://127.0.0.1:8731", False),
         ("127.0.0.1:8731", "http://[", False),
-        ("evil.example:8731", "http://evil.example:8731", False),  # a name that points here
+        ("evil.example:8731", "http://evil.example:8731", False),  # a name that resolves to this computer
         ("192.168.1.5:8731", "http://192.168.1.5:8731", False),
         ("", None, False),
         ("[", "http://[", False),
@@ -200,11 +200,11 @@ def test_hosts_and_origins(host: str, origin: str | None, welcome: bool) -> None
 @pytest.mark.parametrize(
     ("site", "mode", "origin", "arrives", "asks"),
     [
-        ("none", "navigate", None, True, True),  # typed
+        ("none", "navigate", None, True, True),  # the address was typed
         ("same-origin", "cors", None, True, True),
         ("cross-site", "navigate", None, True, False),  # a link to the page, and a link to a record
         ("cross-site", "no-cors", None, False, False),  # <img src="http://127.0.0.1:8731/record.csv">
-        ("same-site", "no-cors", None, False, False),  # the same from another port
+        ("same-site", "no-cors", None, False, False),  # an image from another port
         ("cross-site", "navigate", "https://evil.example", False, False),  # a form
     ],
 )
@@ -248,7 +248,7 @@ def test_pace() -> None:
     assert pace.allows(100.1)
 
 
-# -- what is on its way
+# -- messages in flight
 
 
 def test_the_newest_state_wins() -> None:
@@ -271,7 +271,7 @@ def test_the_newest_state_wins() -> None:
         gate.set()
         for _ in range(20):
             await asyncio.sleep(0)
-        for k in range(10, 30):  # the page says nothing: only a few are on their way
+        for k in range(10, 30):  # the page acknowledges nothing, so only a few messages are in flight
             box.put_state(b"%d" % k, k)
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -360,7 +360,8 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
     assert (new.rate, session.epoch) == (500.0, 1)
     np.testing.assert_array_equal(new.y, old.y)
     assert old.calls[-2:] == [("pause",), ("stop",)]
-    assert new.calls == [("reset",), ("reset",), ("slow", 0.5), ("start",)]  # the first: while the old one ran
+    # the first reset came while the old drive ran
+    assert new.calls == [("reset",), ("reset",), ("slow", 0.5), ("start",)]
     assert new.u[0] == 0.1
     session.pause()
     session.switch(method="aba")
@@ -375,7 +376,7 @@ def test_what_takes_long_to_compile_is_said_before() -> None:
 
 
 def test_a_switch_that_is_late_does_not_start(digger: Machine) -> None:
-    """The server ended while another drive was compiled."""
+    """A machine that is compiled too late does not start: the server ended meanwhile."""
     made = list[FakeDrive]()
 
     def make(*asked: Any) -> FakeDrive:
@@ -410,7 +411,7 @@ def test_a_bad_switch_changes_nothing(session: Session, change: dict[str, Any], 
 
 
 def test_a_welcome_is_cheap(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever comes and goes all the time would hold up everybody else."""
+    """The welcome message is cheap, because clients that reconnect all the time must not slow down the others."""
     monkeypatch.setattr(scene_poses, "scene_data", lambda *_, **__: pytest.fail("the scene is made anew"))
     assert session.welcome()["scene"] is session.welcome()["scene"]
 
@@ -440,8 +441,8 @@ def test_patterns_name_every_lever_once(digger: Machine) -> None:
         for axes in pattern.values():
             assert {lever for lever, _ in axes.values()} == names
             assert set(axes) == {"left.x", "left.y", "right.x", "right.y"}
-    assert digger.patterns["ISO"]["JOINT"]["right.y"] == ("second", -1.0)  # ISO: boom on the right hand
-    assert digger.patterns["SAE"]["JOINT"]["left.y"] == ("second", -1.0)  # SAE: boom on the left
+    assert digger.patterns["ISO"]["JOINT"]["right.y"] == ("second", -1.0)  # ISO: right lever moves the boom
+    assert digger.patterns["SAE"]["JOINT"]["left.y"] == ("second", -1.0)  # SAE: left lever moves the boom
 
 
 @pytest.mark.parametrize("name", ["puma600", "stanford", "pendulum", "tree:12"])
@@ -468,7 +469,10 @@ def test_of_joints_in_loops_only_free_ones_are_moved(name: str, levers: list[str
 
 
 def test_servos_of_what_floats() -> None:
-    """The base gives way, so a joint meets less inertia than on the ground: too much damping would blow it up."""
+    """Servos of a floating mechanism stay stable although a joint meets less inertia than on the ground.
+
+    Damping chosen for a fixed base would be too much.
+    """
     b = bc.Builder("drifter", gravity=(0, 0, 0))
     b.body("base", mass=1.0, com=(0, 0, 0), inertia=(1e-3, 1e-3, 1e-3))
     b.body("arm", mass=5.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
@@ -495,7 +499,7 @@ def test_what_cannot_be_driven_says_so() -> None:
     with pytest.raises(bc.InputError, match=r"it has free \(floating\), so there is no joint for a slider"):
         generic(b.build())
     with pytest.raises(bc.InputError, match=r"no joint has a single coordinate; it has plane \(planar\)"):
-        generic(bc.zoo.rod_pendulum())  # its loop leaves it two freedoms
+        generic(bc.zoo.rod_pendulum())  # its loop leaves two degrees of freedom
     with pytest.raises(bc.InputError, match='no way to drive "wish"'):
         generic(bc.zoo.pendulum(), "wish")
     with pytest.raises(bc.InputError, match="rate is 3"):
@@ -507,7 +511,7 @@ def test_the_autopilot_ends_with_its_program() -> None:
     session.start_pilot("dig")
     session.run_pilot()
     levers = session.drive.snapshot().u.tolist()
-    assert any(levers[:4])  # by the sticks, in RESOLVED mode
+    assert any(levers[:4])  # the levers are used in RESOLVED mode
     assert levers[4:] == [1.0, 0.0]
     session.start_pilot("")
     assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]

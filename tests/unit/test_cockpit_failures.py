@@ -1,4 +1,4 @@
-"""A drive whose physics fails, a record without rows, memory that stays free: a session with the real drive."""
+"""A session with the real drive survives failing physics, a record without rows, and locked memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def session() -> Session:
 
 
 def fails(session: Session) -> bool:
-    """Makes the physics fail, as a step that is too long does, and waits for it."""
+    """Make the physics fail with too long a step, and wait for it."""
     drive = session.drive
     drive.reset(v0=np.full(2, 1e200))
     drive.start()
@@ -54,7 +54,7 @@ def fails(session: Session) -> bool:
     "acts", [["reset"], ["pause", "reset", "resume"], ["pause", "resume", "reset"], ["step", "reset"]]
 )
 def test_a_reset_revives_what_has_failed(session: Session, acts: list[str]) -> None:
-    """The page was told that it runs while nothing moved any more."""
+    """A reset restarts a failed drive; once the page showed a running drive while nothing moved."""
     session.start()
     session.resume()
     try:
@@ -89,7 +89,10 @@ def test_a_reset_of_what_is_paused_stays_paused(session: Session) -> None:
 
 @pytest.mark.parametrize("path", ["/replay", "/record.csv", "/record.npz", "/record.parquet", "/record.mcap"])
 def test_a_record_without_rows_is_a_file_without_rows(session: Session, path: str, tmp_path: Path) -> None:
-    """Pause, Reset, and at once a download: it ended in a traceback."""
+    """A record without rows is saved as a file without rows.
+
+    Pause, Reset and an immediate download once ended in a traceback.
+    """
     with TestClient(application(session, Guard(token="mine")), base_url="http://127.0.0.1:8731") as client:
         session.pause()
         until(lambda: session.drive.snapshot().status == "paused")
@@ -104,7 +107,10 @@ def test_a_record_without_rows_is_a_file_without_rows(session: Session, path: st
 
 
 def test_locked_memory_is_what_was_touched() -> None:
-    """After a library has reserved a gigabyte, a start of the loop fetched all of it."""
+    """Locking memory locks only touched pages.
+
+    After a library had reserved a gigabyte, a start of the loop once fetched all of it.
+    """
     program = (
         "import mmap, resource\n"
         "from bellcrank.sim.thread_priority import _lock_memory\n"

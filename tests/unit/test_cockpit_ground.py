@@ -1,4 +1,4 @@
-"""The ground that is drawn: nothing is won or lost, nothing changes at rest, the autopilot never digs air."""
+"""The displayed ground: volume is conserved, nothing changes at rest, and the autopilot always digs soil."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PLACES = st.tuples(st.floats(-12, 12), st.floats(-12, 12), st.floats(-2.5, 1.5))
 
 
 def missing(g: Ground) -> float:
-    """m3 that the heights lack."""
+    """Return the volume in m3 that was removed from the heights."""
     return -float(g.heights.sum()) * CELL_SIZE * CELL_SIZE
 
 
 def moved(g: Ground, t: float, a: Any, b: Any, mouth: float, turn: float = 0.0, looks: int = 15) -> float:
-    """From a to b, seen so often; the time then."""
+    """Move the tool from a to b in so many observations; return the time at the end."""
     across = (-math.sin(turn), math.cos(turn), 0.0)
     for k in range(looks):
         t += 1 / 60
@@ -55,7 +55,7 @@ def test_nothing_is_won_or_lost(places: list[Any], mouths: list[float], turn: fl
         assert 0.0 <= g.load <= TOOL.capacity + 1e-12
         assert missing(g) == pytest.approx(g.load, abs=1e-9)
     assert g.dug == pytest.approx(poured + g.load, abs=1e-9)
-    assert g.dug <= poured + TOOL.capacity + 1e-9  # never more than a bucketful that was not poured out
+    assert g.dug <= poured + TOOL.capacity + 1e-9  # never more than one bucket that was not poured out
 
 
 @few(12)
@@ -63,7 +63,7 @@ def test_nothing_is_won_or_lost(places: list[Any], mouths: list[float], turn: fl
 def test_one_pass_is_one_bucket_at_most_and_rest_changes_nothing(start: Any, end: Any, mouth: float) -> None:
     g = Ground(TOOL, LEVEL)
     t = 0.0
-    for _ in range(2):  # to and fro, as deep as it will
+    for _ in range(2):  # back and forth, as deep as possible
         t = moved(g, t, start, end, mouth)
         t = moved(g, t, end, start, mouth)
     assert g.dug <= TOOL.capacity + 1e-9
@@ -71,7 +71,7 @@ def test_one_pass_is_one_bucket_at_most_and_rest_changes_nothing(start: Any, end
     g.settle()
     g.take_changes()
     before, dug = g.heights.copy(), g.dug
-    for k in range(60):  # a second, in which it trembles by a millimetre
+    for k in range(60):  # one second with vibrations of a millimetre
         g.work(t + k / 60, np.asarray(start) + 1e-3 * math.sin(k), (0.0, 1.0, 0.0), mouth, start)
     np.testing.assert_array_equal(g.heights, before)
     assert g.dug == dug
@@ -94,7 +94,7 @@ def test_a_hole_and_a_heap() -> None:
 
 
 def test_a_bucket_empties_onto_its_own_heap() -> None:
-    """Even one that is held so low that the heap grows up to the teeth."""
+    """A bucket empties onto its own heap, even if it is held so low that the heap reaches the teeth."""
     g = Ground(TOOL, LEVEL)
     t = moved(g, 0.0, (7, 0, LEVEL - 0.4), (4, 0, LEVEL - 0.4), 0.0)
     moved(g, t, (4, 3, LEVEL + 0.2), (4, 3.05, LEVEL + 0.2), -1.0, looks=120)
@@ -102,7 +102,7 @@ def test_a_bucket_empties_onto_its_own_heap() -> None:
 
 
 def test_a_replay_has_the_ground_of_its_time() -> None:
-    """Laying every change that was told on the beginning gives what is there; at any time in between, too."""
+    """Applying all reported changes to the initial ground gives the ground at the end, and at any earlier time."""
     g, shown, seen = Ground(TOOL, LEVEL), np.zeros(0), []
     t = 0.0
     for k in range(3):
@@ -114,7 +114,7 @@ def test_a_replay_has_the_ground_of_its_time() -> None:
                 seen.append((t, shown))
                 np.testing.assert_allclose(shown, g.heights, atol=1e-4)
     for t, then in seen:
-        np.testing.assert_array_equal(g.history(t, math.inf)[0], then)  # at once
+        np.testing.assert_array_equal(g.history(t, math.inf)[0], then)  # in one call
         np.testing.assert_array_equal(_laid(g.history(min(0.5, t), t)), then)  # or step by step
     whole = Patch(0, 0, 0).merged_with(g.full_state())
     assert whole.whole
@@ -131,7 +131,10 @@ def _laid(found: tuple[Any, list[Patch]]) -> Any:
 
 @pytest.mark.parametrize("machine", [excavator.machine, linkage.machine], ids=["excavator", "linkage"])
 def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
-    """Once round and further. The teeth go where the sticks send them; what the machine makes of it is not asked."""
+    """The autopilot digs soil in every cycle, all around the machine and further.
+
+    The teeth follow the levers exactly; the dynamics of the machine are left out.
+    """
     m: Machine = machine()
     assert m.tool is not None
     tour = _tour(m)
@@ -148,7 +151,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
         t += step
         swing = at[1]
         tip = (at[0] * math.cos(swing), at[0] * math.sin(swing), at[2])
-        # The mouth looks across the line from pin to teeth, which is what the bucket's angle is of.
+        # The opening of the bucket is perpendicular to the line from pin to teeth, to which the bucket's angle refers.
         g.work(t, tip, (-math.sin(swing), math.cos(swing), 0.0), -math.cos(at[3]), (0.9 * tip[0], 0.9 * tip[1], at[2]))
         g.take_changes()
         fullest = max(fullest, g.load)

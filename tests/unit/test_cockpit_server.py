@@ -1,4 +1,4 @@
-"""The cockpit's server: pages come and go, ask and are answered, misbehave. Time is what the tests say it is."""
+"""The cockpit's server: pages connect, leave, request, and send bad messages. The tests set the clock."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Clock:
 
 
 class Page:
-    """A websocket of the test client, with the server's messages sorted."""
+    """A websocket of the test client; messages of the server are sorted by kind."""
 
     def __init__(self, socket: Any) -> None:
         self.socket, self.told, self.frames = socket, list[Any](), list[Any]()
@@ -61,7 +61,7 @@ class Page:
         self.socket.send_text(json.dumps({"type": kind, **content}))
 
     def until(self, found: Callable[[Page], Any], most: int = 500) -> Any:
-        """Reads until something is there."""
+        """Read messages until a condition holds."""
         for _ in range(most):
             if value := found(self):
                 return value
@@ -85,13 +85,13 @@ class Page:
         )
 
     def flags(self, mask: int, value: int) -> Any:
-        """A picture from now on whose flags are these."""
+        """Return the flags of the next picture."""
         start = len(self.frames)
         return self.until(lambda p: next((f for f in p.frames[start:] if f[1] & mask == value), None))
 
 
 class Ticking(FakeDrive):
-    """One that runs: there is always a new picture."""
+    """A drive that runs: there is always a new picture."""
 
     def snapshot(self) -> Any:
         self.n += 1
@@ -187,7 +187,7 @@ def test_two_pages_and_one_driver(client: TestClient, clock: Clock, drive: Any) 
         first.roles(asking=two)
         assert (
             len([x for x in first.told if x["type"] == "settings"]) == heard
-        )  # what is refused is nobody else's matter
+        )  # no one but the sender gets the refusal
         first.send("answer", grant=False)
         second.until(lambda p: (n := p.last("note")) and "keeps" in n["text"])
         second.send("ask")
@@ -222,7 +222,7 @@ def test_buttons(client: TestClient, drive: Any) -> None:
 def test_who_asks_for_a_change_drives_on_meanwhile(client: TestClient, drive: Any, monkeypatch: Any) -> None:
     done, session = threading.Event(), client.app.state.hub.session  # type: ignore[attr-defined]
     make = session.make
-    monkeypatch.setattr(session, "make", lambda *asked: (done.wait(), make(*asked))[1])  # compiles for ever
+    monkeypatch.setattr(session, "make", lambda *asked: (done.wait(), make(*asked))[1])  # never finishes compiling
     with joined(client) as s:
         page = Page(s)
         page.send("switch", integrator="euler")
@@ -232,7 +232,7 @@ def test_who_asks_for_a_change_drives_on_meanwhile(client: TestClient, drive: An
         assert drive().u[0] == 0.1
         page.send("switch", integrator="rk4", rate=500)
         assert "another change" in page.until(lambda p: (n := p.last("note")) and n["bad"] and n)["text"]
-        with joined(client) as other:  # who comes now is told, too
+        with joined(client) as other:  # a later client is informed as well
             assert Page(other).until(lambda p: p.last("settings"))["compiling"]
         done.set()
         assert page.until(lambda p: not (x := p.last("settings"))["compiling"] and x)["integrator"] == "euler"
@@ -332,7 +332,7 @@ def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert any("boom.q" in line for line in lines[:5])
     part = client.get("/record.csv?from=1&to=1.5").text.splitlines()
     assert [float(line.split(",")[0]) for line in (part[-501], part[-1])] == [1.0, 1.5]
-    assert not part[-502][0].isdigit()  # what was marked, and nothing before it
+    assert not part[-502][0].isdigit()  # the marked part begins there
     assert len(client.get("/record.csv?from=nan&to=x").text.splitlines()) == len(lines)
     assert len(client.get("/replay?from=1&to=2").content) > 1000
     assert len(client.get("/replay?from=x").content) > 1000
@@ -343,7 +343,7 @@ def test_files(client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def address() -> Iterator[tuple[str, int]]:
-    """A server on a port of its own, in a thread."""
+    """Start a server on a port of its own, in a thread."""
     listening = listening_socket("127.0.0.1", 0)
     session, end, ready = Session(excavator.machine(), Ticking), threading.Event(), threading.Event()
 
@@ -371,7 +371,7 @@ def test_too_large_a_message_ends_the_line(address: tuple[str, int]) -> None:
             all(s.recv(timeout=10) for _ in range(1000))
     with connect(
         f"ws://127.0.0.1:{address[1]}/live", open_timeout=20, additional_headers=KEY
-    ) as s:  # and nobody else's
+    ) as s:  # the server is reachable only there
         assert json.loads(s.recv(timeout=10))["type"] == "welcome"
 
 
@@ -394,7 +394,7 @@ def test_a_page_that_reads_nothing_does_not_hold_up_the_others(address: tuple[st
 
 
 def closed(line: socket.socket, patience: float = 5.0) -> bool:
-    """Whether the other end has hung up."""
+    """Return whether the other end has closed the connection."""
     line.settimeout(patience)
     try:
         while got := line.recv(1 << 16):
@@ -407,7 +407,7 @@ def closed(line: socket.socket, patience: float = 5.0) -> bool:
 
 
 def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor an answer that nobody reads, nor a crowd; a page that drives stays."""
+    """Incomplete requests, unread answers and too many connections are closed; a page that drives stays."""
     from websockets.sync.client import connect
 
     monkeypatch.setattr(connection_limits, "REQUEST_SECONDS", 0.3)
@@ -433,7 +433,7 @@ def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch:
 
 
 class Line:
-    """A connection as uvicorn has it."""
+    """A connection in the form that uvicorn passes on."""
 
     def __init__(self, answered: bool | None, token: str = "") -> None:
         self.cycle = None if answered is None else SimpleNamespace(response_complete=answered)
@@ -443,7 +443,7 @@ class Line:
 
 
 class Websocket:
-    """A websocket as uvicorn has it; without a token before its handshake."""
+    """A websocket in the form that uvicorn passes on; before its handshake it has no token."""
 
     def __init__(self, token: str | None) -> None:
         if token is not None:
@@ -453,7 +453,7 @@ class Websocket:
 
 
 def test_who_brings_the_token_may_take_long() -> None:
-    """And who goes on asking is never cut."""
+    """A client with the token may take long, and repeated requests are never cut."""
     looks = connection_limits.ConnectionLimits(Guard(token=TOKEN))
     half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
     page, stranger, silent = Websocket(TOKEN), Websocket("another"), Websocket(None)
@@ -473,7 +473,10 @@ def test_who_brings_the_token_may_take_long() -> None:
 
 
 def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str, int]) -> None:
-    """Each was a file that the server had open, whatever the limit of connections said."""
+    """A crowd of websockets without the token leaves room for others.
+
+    Each once held a file descriptor of the server, whatever the limit of connections.
+    """
     host = f"127.0.0.1:{address[1]}"
     ask = (
         f"GET /live HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -492,7 +495,7 @@ def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str,
 
 
 def _ended(line: socket.socket) -> bool:
-    """Whether the server has ended it; what it said before is read."""
+    """Return whether the server has closed the connection; earlier data is read."""
     line.settimeout(0.05)
     try:
         while line.recv(4096):

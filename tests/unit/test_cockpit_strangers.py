@@ -1,4 +1,4 @@
-"""Who is not let in, by what goes over the wire: no library between the test and the port."""
+"""Unauthorised clients are refused; the tests write bytes to the port, without a client library."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Served:
         return f"127.0.0.1:{self.port}"
 
     def said(self, path: str, *lines: str, host: str = "", method: str = "GET") -> tuple[int, bytes]:
-        """Status, and all that comes after it."""
+        """Return the status and the rest of the answer."""
         head = "\r\n".join(
             [f"{method} {path} HTTP/1.1", f"Host: {host or self.here}", "Connection: close", *lines, "", ""]
         )
@@ -73,7 +73,10 @@ class Served:
         return int(got.split(b" ", 2)[1]), got
 
     def live(self, *lines: str, host: str = "") -> tuple[int, bytes]:
-        """The answer to a websocket's request, and the first frames; the line is closed by the test's end at last."""
+        """Return the answer to a websocket's request, and the first frames.
+
+        The test closes the connection at its end.
+        """
         ask = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
         head = ["GET /live HTTP/1.1", f"Host: {host or self.here}", *ask, "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="]
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
@@ -123,13 +126,16 @@ def test_a_websocket_by_another_name(served: Served) -> None:
     ],
 )
 def test_pages_of_others_get_nothing(served: Served, path: str, says: str) -> None:
-    """Even with the token, which they cannot have."""
+    """Pages of other origins get no content, even with the token, which they cannot have."""
     assert served.said(path, KEY, says)[0] == 403
     assert served.saves == 0
 
 
 def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    """A page of another site may ask for any path: its letters came to the terminal as they were."""
+    """Requested paths do not reach the terminal as control characters.
+
+    A page of another site may request any path, and its characters once appeared in the terminal unchanged.
+    """
     checked: Any = RequestChecks(None, Guard(token=TOKEN))
     caplog.set_level("WARNING", logger="bellcrank.cockpit")
     checked._log_refusal("/\x1b]0;mine\x07\nfake line", {"origin": "\x9b31m" + "a" * 60_000, "host": "evil.example"})
@@ -149,7 +155,7 @@ def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog:
 
 def test_a_link_on_another_site_leads_to_the_page_and_no_further(served: Served) -> None:
     link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate"
-    assert served.said("/", link)[0] in (200, 503)  # 503: the page is not built
+    assert served.said("/", link)[0] in (200, 503)  # 503 if the page is not built
     for path in SECRET:
         assert served.said(path, KEY, link)[0] == 403
     assert served.saves == 0
@@ -177,13 +183,13 @@ def test_without_the_token_nothing_is_told_or_written(served: Served, path: str,
     assert served.said(path, *([token] if token else []))[0] == 401
     assert (
         served.said(f"{path}{'&' if '?' in path else '?'}token={TOKEN}")[0] == 401
-    )  # addresses are remembered and shown
+    )  # addresses are stored and displayed
     assert served.saves == 0
 
 
 @pytest.mark.parametrize("token", ["", "Authorization: Bearer x", "Sec-WebSocket-Protocol: bellcrank, token.x"])
 def test_a_websocket_without_the_token(served: Served, token: str) -> None:
-    """Nothing but the word that ends it: 0x88, two bytes, 4401."""
+    """A websocket without the token receives only the close frame: 0x88, two bytes, 4401."""
     status, frames = served.live(*([token] if token else []))
     assert (status, frames[:4]) == (101, b"\x88\x02" + (4401).to_bytes(2, "big"))
 
@@ -192,7 +198,7 @@ def test_a_websocket_without_the_token(served: Served, token: str) -> None:
 def test_a_websocket_with_the_token(served: Served, token: str) -> None:
     status, frames = served.live(token, f"Origin: http://{served.here}")
     assert status == 101
-    assert frames[:1] == b"\x81"  # text: the welcome
+    assert frames[:1] == b"\x81"  # a text frame: the welcome
 
 
 def test_the_same_record_is_written_once(served: Served) -> None:
@@ -214,7 +220,7 @@ def test_after_a_reset_it_is_another(served: Served) -> None:
 
 
 def test_a_crowd_waits_in_line_and_the_rest_is_sent_away(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is written at a time, MAX_WAITING may wait, and nobody else."""
+    """One writes at a time, at most MAX_WAITING clients wait, and all others are refused."""
     go, writing, most, lock = threading.Event(), [0], [0], threading.Lock()
     found = served.session.recorded
 

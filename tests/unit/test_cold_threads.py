@@ -1,4 +1,4 @@
-"""Threads that use the package for the first time at once: nobody sees a table or a module that is half made."""
+"""Several threads that use the package for the first time at once never see a half-made table or module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bellcrank.single_evaluation import evaluated_once
 
 
 def python(code: str, cache: Path) -> str:
-    """What a fresh process with an empty cache prints; threads change places as often as they can."""
+    """Return the output of a fresh process with an empty cache and the shortest thread switch interval."""
     head = "import sys, threading\nsys.setswitchinterval(1e-6)\n"
     environment = os.environ | {"BELLCRANK_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", head + code]
@@ -138,7 +138,10 @@ print(seen)
 
 
 def test_all_wait_for_what_installed_packages_add(tmp_path: Path) -> None:
-    """Else one would look for its kernels by a key without those packages."""
+    """All threads wait for the plugins of installed packages.
+
+    Otherwise the key of a kernel would lack those packages.
+    """
     assert python(LOADING, tmp_path / "cache").strip() == "[True, True, True, True]"
 
 
@@ -172,13 +175,16 @@ print(len(made))
 
 
 def test_functions_that_fill_memory_exist_once(tmp_path: Path) -> None:
-    """Loaded code jumps to their addresses: those that are dropped are unmapped."""
+    """Functions that fill memory exist once.
+
+    Loaded code jumps to their addresses, and a second copy would be unmapped.
+    """
     assert python(ASKING, tmp_path / "cache").strip() == "1"
 
 
-# Modules whose cached values own memory or state of LLVM, to which others hold addresses.
+# Modules whose cached values own memory or state of LLVM to which others hold addresses.
 OWNERS = ("emit.cpu.host", "emit.cpu.cross_compile", "emit.cuda.ptx", "emit.wasm.object_file")
-# A number that every thread finds equal.
+# A number that is the same in every thread.
 NUMBERS = {"numpy_function"}
 
 
@@ -238,7 +244,7 @@ def test_a_fork_waits_for_values_that_are_being_made() -> None:
     thread.start()
     begun.wait()
     child = os.fork()
-    if child == 0:  # with its parent's lock held, it would wait for ever
+    if child == 0:  # if the parent's lock were held in the child, it would wait for ever
         os._exit(0 if once_module.EVALUATION_LOCK.acquire(timeout=5.0) and slow() == 1 else 1)
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -277,7 +283,10 @@ def test_they_read_whole_tables_of_constants(tmp_path: Path) -> None:
 
 
 def test_one_thread_at_a_time_makes_syntax_trees() -> None:
-    """CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax_trees.py)."""
+    """Only one thread at a time makes syntax trees.
+
+    CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax_trees.py).
+    """
     root = Path(once_module.__file__).parent
     calling = {
         file.name

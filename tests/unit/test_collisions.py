@@ -1,4 +1,4 @@
-"""Collision shapes of a robot file: primitives as they are, meshes as the best primitive, what is missing by name."""
+"""Collision shapes of robot files: primitives are kept, meshes become the best primitive, missing files are named."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPE = '<collision><origin xyz="{}" rpy="{}"/><geometry>{}</geometry></collisio
 
 
 def stl(points: Any) -> bytes:
-    """Triangles between any three points."""
+    """Return an STL file of triangles between any three points."""
     rows = [struct.pack("<12fH", 0, 0, 0, *np.ravel(t), 0) for t in np.reshape(points, (-1, 3, 3))]
     return b"\0" * 80 + struct.pack("<I", len(rows)) + b"".join(rows)
 
@@ -130,7 +130,7 @@ INPUT = '<input semantic="VERTEX" source="#v" offset="0"/>'
 STRIPS = "".join(f"<p>{a} {b} {d} {c}</p>" for a, b, c, d in BOX_FACES)
 FANS = "".join(f"<p>{a} {b} {c} {d}</p>" for a, b, c, d in BOX_FACES)
 HOLES = "".join(f"<ph><p>{a} {b} {c} {d}</p><h>{a} {b} {c}</h></ph>" for a, b, c, d in BOX_FACES)
-# Each is the same box of 0.2 by 0.1 by 0.05 m.
+# All are the same box of 0.2 by 0.1 by 0.05 m.
 SAME_BOX = {
     "metres": dae(0.1),
     "millimetres": dae(100, '<unit name="millimeter" meter="0.001"/>'),
@@ -158,7 +158,7 @@ def test_collada_has_its_unit_and_its_nodes(name: str, tmp_path: Path) -> None:
     assert not found.report.warnings
     mesh = read_mesh(tmp_path / "x.dae")
     a, b, c = (mesh.corners[mesh.triangles[:, k]] for k in range(3))
-    assert (a * np.cross(b, c)).sum() / 6 == pytest.approx(0.2 * 0.1 * 0.05)  # triangles look outwards
+    assert (a * np.cross(b, c)).sum() / 6 == pytest.approx(0.2 * 0.1 * 0.05)  # triangles face outwards
 
 
 def test_a_node_moves_the_shape_and_the_scale_of_the_robot_comes_last(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def gltf(corners: Any, triangles: Any) -> str:
 
 
 def test_every_format_collides_where_it_is_drawn(tmp_path: Path) -> None:
-    """The bounding box of a collision shape is that of the same file as a visual."""
+    """Every format collides where it is drawn: a collision shape has the bounding box of the same file as a visual."""
     obj = [
         *(f"v {words(c)}" for c in BOX_CORNERS),
         "v 50 50 50",

@@ -1,4 +1,4 @@
-"""Sums of a loop over columns in place of what is not read any more: nobody finds another's value there."""
+"""Sums of a loop over columns may reuse buffers of dead values, and never overwrite a value that is still read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 7
 
 @st.composite
 def loops(draw: st.DrawFn) -> tuple[int, list[int], list[Any], list[list[Node]], list[list[Node]]]:
-    """Tiles of sums, each of a given number and of others that are known before its tile."""
+    """Return tiles of sums of a given number, with operands that are known before the tile."""
     number = draw(st.integers(1, 5))
     symbols: list[Node] = []
     trace("symbols", lambda given: {"x": symbols.extend(given) or given[0]}, {"given": (number,)})
@@ -62,7 +62,7 @@ def test_everybody_finds_what_they_left(loop: Any, again: bool) -> None:
 
 
 def solved(columns: int, later: bool) -> Graph:
-    """W W^T B with a triangular W; later: with what is given as a result of its own, too."""
+    """Return W W^T B with a triangular W; later: with an input as a result as well."""
 
     def column(shared: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         W = [shared[i * SIZE : (i + 1) * SIZE] for i in range(SIZE)]

@@ -1,4 +1,4 @@
-"""Every column of a record is what its name says: no state, output or joint stands in the place of another."""
+"""Every column of a record holds the quantity that its name gives: states, outputs and joints are not mixed up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_is_no_name(name: Any) -> None:
         lambda: bc.system(m, control=bc.Sampled(still, 0.01, states={name: 0.0})),
         lambda: bc.system(m, sampled=[bc.Sampled(lambda *_: [0.0], 0.01, outputs={name: 0.0})]),
     ]
-    if name != "":  # inputs are no columns
+    if name != "":  # inputs have no columns
         made.append(lambda: bc.system(m, control=lambda t, q, v, x, u: [u[0]], inputs=[name]))
     for make in made:
         with pytest.raises(bc.InputError, match="name"):

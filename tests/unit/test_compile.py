@@ -1,4 +1,4 @@
-"""bc.compile: a function of one's own is a kernel, and what cannot be one is told why."""
+"""bc.compile makes a kernel of a Python function, and explains why where it cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import bellcrank as bc
 
 
 def spring(x: Any, k: Any) -> Any:
-    """The force of a hardening spring."""
+    """Return the force of a hardening spring."""
     return -k * x - 0.1 * x * x * x
 
 
@@ -98,7 +98,7 @@ def test_graphs_and_their_derivatives() -> None:
 
 
 def test_a_quantity_inside() -> None:
-    """The graph of a mechanism may be called in a function, with symbols and with numbers."""
+    """A compiled function may call the graph of a mechanism, with symbols and with numbers."""
     arm = bc.zoo.planar3r()
     M = bc.kernel(arm, "mass_matrix").graph
 
@@ -135,7 +135,7 @@ def test_comparisons_of_arrays() -> None:
         assert f(x).tolist() == compare(x, 1.0).astype(float).tolist()
 
 
-# Each takes two numbers and gives one, finite for finite ones.
+# Each takes two numbers and returns one, finite for finite ones.
 OPERATIONS: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a + b,
     lambda a, b: a - 0.5 * b,
@@ -173,8 +173,8 @@ def test_random_functions_agree_with_the_graph_and_with_numbers(steps: list[tupl
     x, y = rng.uniform(-2, 2, (19, 3)), rng.uniform(-2, 2, 19)
     right = f.graph.evaluate(x=x, y=y)["function"]
     assert np.isfinite(right).all()
-    np.testing.assert_allclose(f(x, y), right, rtol=1e-12, atol=1e-12)  # in lanes
-    np.testing.assert_allclose(f(x[3], y[3]), right[3], rtol=1e-12, atol=1e-12)  # alone
+    np.testing.assert_allclose(f(x, y), right, rtol=1e-12, atol=1e-12)  # vector code
+    np.testing.assert_allclose(f(x[3], y[3]), right[3], rtol=1e-12, atol=1e-12)  # scalar code
     np.testing.assert_allclose(
         [float(z) for z in function(x[3].tolist(), float(y[3]))], right[3], rtol=1e-12, atol=1e-12
     )
@@ -248,7 +248,10 @@ def test_symbols_do_not_outlive_their_trace() -> None:
 
 
 def test_a_function_that_fails_says_that_it_was_traced() -> None:
-    """As controls do: which function, which line, and that it ran on symbols."""
+    """An error inside a traced function names the function and the line, and explains that it ran on symbols.
+
+    Controls report errors in the same form.
+    """
 
     def boom(x: Any) -> Any:
         raise RuntimeError("out of milk")

@@ -1,4 +1,4 @@
-"""Content digests: other code or other numbers are other digests, and names, comments and processes are not."""
+"""Content digests change with code and numbers, and not with names, comments and processes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ bound = thing.__call__
 '''
 GAINS = "SPRING = 5.0\nDAMPING = 1.0\ndef spring(x):\n    return DAMPING * x\n"
 NAMES = ("law", "thing", "bound", "late", "again")
-# (what is replaced, by what, the things that change)
+# (what is replaced, its replacement, the digests that change)
 CHANGES = {
     "constant in a closure": ("made(3.0)", "made(3.5)", {"law"}),
     "default argument": ("offset=0.5", "offset=0.6", {"law"}),
@@ -122,7 +122,8 @@ def test_a_digest_changes_with_what_code_computes(name: str, tmp_path: Path) -> 
     assert (old in SOURCE) != (old in GAINS)
     before = _digests(tmp_path)
     after = _digests(tmp_path, SOURCE.replace(old, new), GAINS.replace(old, new))
-    # The digest of a module's text is that of all of it: what imports it while it runs changes with any of it.
+    # The digest of a module's text covers all of it, so a module that imports it at run time changes with any part of
+    # it.
     assert {n for n in NAMES if before[n] != after[n]} - {"law"} == expected - {"law"}
     assert "law" not in expected or before["law"] != after["law"]
     assert before == _digests(tmp_path)
@@ -200,7 +201,10 @@ print(*[content_digest(getattr(model, name)) for name in sys.argv[2:]])
 
 
 def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
-    """Sets of strings are in another order in each, and objects at other addresses."""
+    """Digests are the same in every process.
+
+    Sets of strings have another order there, and objects have other addresses.
+    """
     (tmp_path / "model.py").write_text(SOURCE)
     (tmp_path / "gains.py").write_text(GAINS)
     found = []
@@ -213,7 +217,7 @@ def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What code names is known from then on; what the names lead to is not."""
+    """Code is searched for names once; the objects that the names refer to are read each time."""
     gains = [2.0]
 
     def control(x: float) -> float:
@@ -230,7 +234,7 @@ def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("many", [1, 7, 4096])
 def test_code_that_is_gone_answers_for_no_other(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code objects that are made and dropped one after the other get each other's addresses."""
+    """A digest is never taken from a deleted code object, although new code objects reuse its address."""
     monkeypatch.setattr(code_facts, "MAX_CACHED_CODES", many)
     digests = set()
     for k in range(200):

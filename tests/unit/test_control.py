@@ -1,4 +1,4 @@
-"""Trajectories, inverse dynamics and the excavator's modes."""
+"""Trajectories, inverse-dynamics control and the excavator's modes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = (0.1, 0.6, -1.9, -0.2)
 
 
 def test_cycloid_as_printed() -> None:
-    """Wong eq 3.43, Saha eq 18."""
+    """The cycloid is that of Wong eq 3.43 and Saha eq 18."""
     w, t = 2 * math.pi / 10, 3.7
     q, v, a = wong(6)(t)
     assert len(q) == len(v) == len(a) == 6
@@ -82,7 +82,7 @@ def test_open_loop_is_the_torque_of_the_desired_motion() -> None:
 
 @pytest.mark.parametrize("method", ["rnea", "auto"])
 def test_computed_torque_gives_the_error_a_linear_equation(method: str) -> None:
-    """a_d - a + kv (v_d - v) + kp (q_d - q) = 0, in any state."""
+    """In any state the error obeys a_d - a + kv (v_d - v) + kp (q_d - q) = 0."""
     arm, path = bc.zoo.puma600(), wong(6)
     control = InverseDynamics(arm, path, kp=25.0, kv=[10.0, 9.0, 8.0, 7.0, 6.0, 5.0], method=method)
     assert not control.open_loop
@@ -111,7 +111,7 @@ def test_inverse_dynamics_of_what_does_not_fit() -> None:
 
 
 def reachable(arm: ExcavatorArm, n: int) -> Any:
-    """Random joint angles with the stick below the boom and the wrist inside the reach."""
+    """Return random joint angles with the stick below the boom and the wrist within reach."""
     theta = np.random.default_rng(5).uniform([-3, -1, -2.6, -2], [3, 1.3, -0.4, 1], (n, 4))
     D = np.array([float(arm.wrist(arm.forward(x))[2]) for x in theta])
     low, high = arm.reach
@@ -120,7 +120,7 @@ def reachable(arm: ExcavatorArm, n: int) -> Any:
 
 
 def turned(arm: ExcavatorArm, theta: Any) -> Any:
-    """The tip seen from the cab, by the mechanism's own kinematics: [along, aside, up]."""
+    """Return the tip in axes of the cab, by the mechanism's own kinematics: [along, aside, up]."""
     p = EXCAVATOR.pose(theta, "bucket") @ np.array([*arm.tip, 0.0, 1.0])
     c, s = np.cos(theta[0]), np.sin(theta[0])
     return np.array([c * p[0] + s * p[1], c * p[1] - s * p[0], p[2]])
@@ -132,7 +132,8 @@ def test_arm_against_the_mechanism(arm: ExcavatorArm) -> None:
         radius, swing, height, bucket = arm.forward(theta)
         along, aside, up = turned(arm, theta)
         assert (radius, height) == pytest.approx((along, up), abs=1e-12)
-        assert aside == pytest.approx(EXCAVATOR.joints[1].point[1], abs=1e-12)  # the boom's plane is beside the axis
+        # the boom's plane is offset from the axis
+        assert aside == pytest.approx(EXCAVATOR.joints[1].point[1], abs=1e-12)
         assert swing == theta[0]
         R = EXCAVATOR.pose(theta, "bucket")[:3, :3]
         assert math.sin(bucket) == pytest.approx(R[2, 0], abs=1e-12)
@@ -149,7 +150,7 @@ def test_inverse_kinematics_finds_the_way_back(arm: ExcavatorArm) -> None:
 
 @pytest.mark.parametrize("arm", [ARM, LONG], ids=["hinge", "tip"])
 def test_joint_rates_against_the_jacobian(arm: ExcavatorArm) -> None:
-    """The tip's velocity by the mechanism's Jacobian is what the sticks ask for."""
+    """The tip's velocity by the mechanism's Jacobian is the one that the levers command."""
     rng = np.random.default_rng(6)
     for theta in reachable(arm, 40):
         wanted = rng.uniform(-1, 1, 4)
@@ -161,7 +162,7 @@ def test_joint_rates_against_the_jacobian(arm: ExcavatorArm) -> None:
         c, s = np.cos(theta[0]), np.sin(theta[0])
         along, aside = c * v[0] + s * v[1], c * v[1] - s * v[0]
         radius, offset = arm.forward(theta)[0], EXCAVATOR.joints[1].point[1]
-        assert along == pytest.approx(wanted[0] - offset * wanted[1], abs=1e-9)  # the plane is carried round
+        assert along == pytest.approx(wanted[0] - offset * wanted[1], abs=1e-9)  # the plane turns with the cab
         assert aside == pytest.approx(radius * wanted[1], abs=1e-9)
         assert v[2] == pytest.approx(wanted[2], abs=1e-9)
         assert sum(rates[1:]) == pytest.approx(wanted[3], abs=1e-9)
@@ -185,7 +186,7 @@ def test_at_the_end_of_the_reach_the_tip_slides_along() -> None:
     inside = [ARM.a + 4.0, 0.0, ARM.c, -1.0]
     np.testing.assert_allclose(ARM.allowed(inside, free), free, atol=1e-15)
     np.testing.assert_allclose(ARM.allowed(out, [-1.0, 0.0, 0.0, 0.0]), [-1.0, 0.0, 0.0, 0.0], atol=1e-12)
-    # 1 m/s outwards along the radius, less its part along (0.8, 0.6)
+    # 1 m/s outwards along the radius, minus its part along (0.8, 0.6)
     np.testing.assert_allclose(ARM.allowed(out, [1.0, 0.1, 0.0, 0.0]), [0.36, 0.1, -0.48, 0.0], atol=1e-9)
 
 
@@ -243,7 +244,7 @@ def test_either_mode_switches() -> None:
 
 
 def test_modes_are_traced() -> None:
-    """One graph for the control, with the sticks and the switch as inputs."""
+    """The control is one graph, with the levers and the switch as inputs."""
     either = EitherMode(**GAINS, arm=LONG, stops=[(-9.0, 9.0), (-0.5, 1.2), (-2.5, -0.3), (-2.0, 1.0)])
     names = [s.name for s in either.states]
 

@@ -1,4 +1,4 @@
-"""Code that leaves an element of an output unwritten is not made: every emitter notices."""
+"""Code that leaves an element of an output unwritten is rejected by every emitter."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def large() -> Any:
 
 
 def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alone, in lanes, and as threads of a GPU."""
-    kernel_module.source(small(), 8), BatchKernelText(small()).text  # as it is, it is made
+    """Scalar code, vector code and GPU threads are checked."""
+    kernel_module.source(small(), 8), BatchKernelText(small()).text  # the complete graph is accepted
     results = BatchKernelText._results
     with monkeypatch.context() as patch:
         patch.setattr(_StoreItems, "ready", lambda self, nodes: list[Item]())
@@ -63,7 +63,7 @@ def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def fewer(self: BatchKernelText) -> Any:
-        """All results, and one less when they are stored."""
+        """Return all results, of which one is not stored."""
         calls.append(0)
         return list(results(self))[: -1 if len(calls) == 1 else None]
 
@@ -73,7 +73,7 @@ def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_loops_over_alike_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever language: those that ask a recursion for its loops get none that leave something out."""
+    """Loops over identical bodies that omit an element are rejected in every language."""
     recursion_module.source(large(), 8, "float64")
     whole = LoopBody.__init__
 
@@ -105,7 +105,7 @@ def _shorter(loop: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was wrong: only the last of several outputs was turned back to rows."""
+    """Every output of a batch is transposed back to rows; once only the last of several was."""
     outputs = kernel_module.output_sizes
 
     def one_more(graph: Any) -> dict[str, int]:
@@ -117,7 +117,7 @@ def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_no_place_stores_is_not_read() -> None:
-    """Frames on the ground have no place in a recursion: it may be called, and is no kernel by itself."""
+    """Frames on the ground have no slot in a recursion: it may be called, but is no kernel by itself."""
     m = bc.zoo.chain(3)
     frames = frame_passes.outward_graph(m, ["link2", "ground"])
     assert not frames.stored.all()

@@ -1,4 +1,4 @@
-"""Panels of curves as SVG: ticks, thinning, ranges, what is escaped and what is cut off."""
+"""Panels of curves as SVG: ticks, thinning, ranges, escaping and clipping."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_thinning_misses_no_point() -> None:
 
 
 def distance(points: np.ndarray, line: np.ndarray) -> np.ndarray:
-    """Of each point from a line of straight pieces."""
+    """Return the distance of each point from a polyline."""
     a, b = line[:-1], line[1:]
     way = b - a
     along = ((points[:, None] - a) * way).sum(-1) / np.maximum((way * way).sum(-1), 1e-12)

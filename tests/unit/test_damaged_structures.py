@@ -1,4 +1,4 @@
-"""Damaged files of bodies that bend, of matrices and of tyres: refused with a sentence, or read, and nothing else."""
+"""Damaged files of flexible bodies, matrices and tyres are either read or refused with a message."""
 
 from __future__ import annotations
 

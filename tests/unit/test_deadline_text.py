@@ -1,4 +1,4 @@
-"""The deadline report in words, and the table that follows a drive in a terminal."""
+"""The deadline report as text, and the table that follows a drive in a terminal."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_terminal_has_a_table_that_goes_away(monkeypatch: pytest.MonkeyPatch) 
     found = Terminal(monkeypatch, True).watched(4)
     assert found.count("woke up late by") >= 4
     assert "1.0 s  dig drives" in found
-    assert "\x1b[2K" in found  # and is wiped
+    assert "\x1b[2K" in found  # the table is wiped
 
 
 def test_elsewhere_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

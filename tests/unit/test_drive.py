@@ -1,4 +1,4 @@
-"""The real-time loop on a clock that the test holds: late wake-ups, slow steps, jumps; and on the real one."""
+"""The real-time loop on a simulated clock (late wake-ups, slow steps, jumps), and on the real one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MS = 1_000_000  # nanoseconds
 
 
 class Hand:
-    """A clock that moves only when it is looked at or slept by, and does what a script says at a wake-up."""
+    """A clock that advances only when it is read or slept on, and follows a script at a wake-up."""
 
     def __init__(self, script: dict[int, Callable[[Hand], None]], wakes: int, look: int = 1000) -> None:
         self.t, self.n, self.look = 10 * MS, 0, look
@@ -77,7 +77,10 @@ def test_a_punctual_loop_is_the_simulation(arm: bc.Mechanism) -> None:
 
 
 def test_a_period_is_timed_by_its_threads_own_clock_and_traced(arm: bc.Mechanism) -> None:
-    """Own clocks that stand still, as where others have the core, and go on: 7 us for each period."""
+    """The computing time of a period is measured by the thread's own clock and recorded.
+
+    The scripted clock stops, as when another process has the core, and advances 7 us in each period.
+    """
     clock = Hand({50: late(3 * MS)}, wakes=100)
     own = iter(range(0, 10**9, 7000))
     drive = Drive(arm, 1000.0, q0=START, clock=Clock(clock.now, clock.sleep, lambda: next(own)))
@@ -90,7 +93,7 @@ def test_a_period_is_timed_by_its_threads_own_clock_and_traced(arm: bc.Mechanism
     assert "by its own clock" in str(drive.deadlines)
     trace = drive.shared.trace[: drive.shared.get("traced")]
     assert len(trace) == 100
-    assert (np.diff(trace[:, 0]) > 0).all()  # in order of when they woke up
+    assert (np.diff(trace[:, 0]) > 0).all()  # in order of wake-up
     assert trace[:, 1].max() * 1e-9 == report["jitter"]["max"]
     assert trace[:, 2].max() * 1e-9 == report["measured"]["max"]
     assert set(trace[:, 3]) == {7000}
@@ -135,7 +138,7 @@ def test_what_cannot_be_caught_up_is_skipped(arm: bc.Mechanism) -> None:
 
 
 def test_slow_steps_never_end_in_a_spiral(arm: bc.Mechanism) -> None:
-    """Every step takes 2.5 periods: the loop drops what it cannot do and goes on."""
+    """Steps that take 2.5 periods do not accumulate delay: the loop drops periods and goes on."""
     clock = Hand({n: slow(5 * MS // 4) for n in range(1, 101)}, wakes=100)
     drive = clock.run(arm, q0=START, most=2)
     report = drive.report()
@@ -196,7 +199,7 @@ def test_a_run_that_fails_stops_and_keeps_its_record(arm: bc.Mechanism) -> None:
 
 
 def test_the_real_clock(arm: bc.Mechanism) -> None:
-    """Nothing is said about how punctual this computer is."""
+    """The loop runs on the real clock; how punctual this computer is is not tested."""
     with Drive(arm, 1000.0, q0=START) as drive:
         wait(lambda: drive.snapshot().t > 0.1)
         drive.pause()
@@ -273,7 +276,7 @@ def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pyte
 
 
 class Refused:
-    """An os that permits nothing, or all, and says so."""
+    """An operating system that permits nothing, or everything, and records the calls."""
 
     SCHED_FIFO, SCHED_OTHER, sched_param = 1, 0, staticmethod(lambda priority: priority)
 

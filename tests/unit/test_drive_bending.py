@@ -1,4 +1,4 @@
-"""Machines that nobody has described and that bend: sliders for joints and not for modes, servos that hold a boom."""
+"""Flexible machines without a description get sliders for joints but not for modes, and servos that hold a boom."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def modal() -> Any:
 
 
 def lift() -> Any:
-    """A boom on a cylinder: one loop."""
+    """Return a boom on a cylinder: one loop."""
     b = jib(modes=1, below=300.0, nodes={"end": 1.0, "eye": 0.5})
     b.body("barrel", mass=20.0, com=(1.0, 0, -0.5), inertia=(1, 1, 1))
     b.joint("barrel_pin", "revolute", "ground", "barrel", point=(0.5, 0, -1.0), axis=(0, -1, 0))
@@ -56,7 +56,10 @@ def test_a_servo_brings_the_boom_to_its_place() -> None:
 
 
 def test_damping_that_a_step_cannot_follow() -> None:
-    """Decay is beta omega^2, and rk4 follows 2.785 of it in a step: less runs, more says so before it runs away."""
+    """Too much structural damping for the step gives a warning before the run diverges.
+
+    The decay rate is beta omega^2, and rk4 is stable up to 2.785 of it in a step.
+    """
     m = large(1.0)
     M, K = m.mass_matrix(m.neutral()), np.diag([x.joint.stiffness for x in m.tree.links])
     limit = 2.785e3 / np.linalg.eigvals(np.linalg.solve(M, K)).real.max()

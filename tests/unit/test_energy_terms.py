@@ -1,4 +1,4 @@
-"""Kinetic energy: what counts for an error is a mass matrix with a negative eigenvalue, and nothing less."""
+"""Kinetic energy: a mass matrix with a negative eigenvalue is an error, and nothing weaker is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_same_mass_matrix_as_the_composite_bodies_give(m: Mechanism) -> None
 
 
 def turns(*joints: tuple[str, Any]) -> list[int]:
-    """How many directions each body of a chain can turn about."""
+    """Return the number of directions about which each body of a chain can turn."""
     names = ["ground", *(f"b{i}" for i in range(len(joints)))]
     chain = [Joint(f"j{i}", kind, names[i], names[i + 1], axis=axis) for i, (kind, axis) in enumerate(joints)]
     return [len(x) for x in list(energy_check.turning_directions(chain, "ground").values())[1:]]
@@ -69,7 +69,7 @@ def test_one_moment_is_refused_where_it_is_not_all_that_is_felt() -> None:
         warnings = chain(moments, kind, check="warn").build().report.warnings
         assert any("no body has" in line.outcome for line in warnings)
     with pytest.raises(ModelError, match=r'body "a".*triangle inequality'):
-        chain((0.1, 1, 0.1))  # at once: this is no planar body, but a wrong one
+        chain((0.1, 1, 0.1))  # refused at once: this is not a planar body but an invalid one
 
 
 def test_the_builder_can_be_told_to_take_what_no_body_has() -> None:
@@ -80,7 +80,7 @@ def test_the_builder_can_be_told_to_take_what_no_body_has() -> None:
 
 
 def welded(moments: tuple[float, float, float], kind: str = "spherical", mass: float = 0.1) -> Any:
-    """A camera with these moments on a large body."""
+    """Return a camera with these moments, welded to a large body."""
     bodies = [Body("large", 5.0, inertia=diagonal(1, 1, 1)), Body("camera", mass, (0.1, 0, 0), diagonal(*moments))]
     joints = [Joint("j", kind, "ground", "large"), Joint("weld", "fixed", "large", "camera")]
     return mechanism_of("m", bodies, joints, checks="warn")
@@ -98,22 +98,25 @@ def test_what_is_welded_to_a_large_body_counts_with_it() -> None:
 def test_negative_energy_is_an_error_that_shows_it() -> None:
     with pytest.raises(ModelError, match=r'negative eigenvalue, at q = .*moving j would .*body "large"'):
         welded((-3, 1, 1))
-    assert welded((-3, -3, 1), "revolute").report.warnings  # about z, and nothing else is felt
+    assert welded((-3, -3, 1), "revolute").report.warnings  # only the moment about z has an effect
     with pytest.raises(ModelError, match="negative eigenvalue"):
         welded((1, 1, -3), "revolute")
 
 
 def test_what_is_neither_proven_nor_refuted_is_a_warning() -> None:
-    """A hinge does not feel a small negative moment of a mass far out; that is so for every q, but not by the proof."""
+    """A case that is neither proven nor refuted gives a warning.
+
+    A hinge is insensitive to a small negative moment of a mass far out; that holds for every q, but not by the proof.
+    """
     body = Body("x", 1.0, (1.0, 0, 0), diagonal(1, 1, -0.5))
     m = mechanism_of("m", [body], [Joint("j", "revolute", "ground", "x")], checks="warn")
-    assert any("no proof for all others" in line.outcome for line in m.report.warnings)
+    assert any("does not prove it for all others" in line.outcome for line in m.report.warnings)
 
 
 @few(40)
 @given(trees(), st.integers(0, 999))
 def test_what_is_accepted_without_a_doubt_is_positive_everywhere(m: Mechanism, seed: int) -> None:
-    """Random moments of either sign on random trees: proof and counterexample are what they say."""
+    """Random trees with moments of either sign: proofs and counterexamples of positive energy are correct."""
     rng = np.random.default_rng(seed)
     bodies = []
     for b in m.bodies:

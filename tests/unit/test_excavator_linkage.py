@@ -1,4 +1,4 @@
-"""excavator_linkage: its geometry, what holds it, and how it is driven: by hand, by itself, into its stops."""
+"""excavator_linkage: geometry, statics, driving by levers and by the autopilot, and its stops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N = M.columns[0]
 
 @cache
 def simulator() -> bc.Simulator:
-    """Half a millisecond of rk4 is what bc.Drive would do at 1 kHz with two steps a period."""
+    """Return a simulator with rk4 and half a millisecond, which equals bc.Drive at 1 kHz with two steps a period."""
     return bc.Simulator(bc.system(**parts()), "rk4", form="projected")
 
 
@@ -44,7 +44,7 @@ def places(run: Any) -> Array:
 
 
 def posed(*theta: float) -> Array:
-    """q of the whole mechanism with the arm at these angles."""
+    """Return q of the whole mechanism with the arm at these angles."""
     wanted = {n: a - b for n, a, b in zip(FUNCTIONS, theta, LINKAGE.start, strict=True)}
     return M.assemble(wanted, fixed=list(FUNCTIONS))[0]
 
@@ -70,7 +70,7 @@ def test_masses_are_those_of_the_class() -> None:
 
 @pytest.mark.parametrize("k", range(6))
 def test_cylinders_are_as_long_as_their_triangles(k: int) -> None:
-    """Pin to pin in the assembled mechanism, and its own coordinate, against the closed form."""
+    """Cylinder lengths, pin to pin and as coordinates, agree with the closed form."""
     theta = reachable(6)[k]
     q = posed(*theta)
     for name, (length, _), out in zip(CYLINDERS, LINKAGE.lengths(theta), LINKAGE.extensions(theta), strict=True):
@@ -82,7 +82,7 @@ def test_cylinders_are_as_long_as_their_triangles(k: int) -> None:
 
 @pytest.mark.parametrize("k", range(6))
 def test_gears_are_those_of_the_loops(k: int) -> None:
-    """What one rad/s of a joint does to its cylinder, by the loops' own Jacobian."""
+    """The ratio of cylinder speed to joint speed is that of the constraint Jacobian."""
     theta = reachable(6)[k]
     q = posed(*theta)
     for i, name in enumerate(CYLINDERS):
@@ -100,7 +100,10 @@ def test_the_teeth_are_where_the_arm_says(k: int) -> None:
 
 
 def test_strokes_give_the_working_range() -> None:
-    """As machines of this class have it: about 10 m of reach on the ground, and between 6 and 7 m deep."""
+    """The strokes give the working range of this class.
+
+    A reach of about 10 m on the ground, and a depth of 6 to 7 m.
+    """
     (_, boom, stick, bucket) = LINKAGE.stops
     for pair in (boom, stick, bucket):
         assert 1.7 < pair[1] - pair[0] < 3.0
@@ -115,7 +118,7 @@ def test_strokes_give_the_working_range() -> None:
 
 
 def test_pressures_hold_the_weight() -> None:
-    """Virtual work: each cylinder's force times its gear is how the potential energy grows with its angle."""
+    """Each cylinder's force times its gear is the derivative of the potential energy by its angle (virtual work)."""
     h = 1e-4
     for k, (name, actuator) in enumerate(zip(CYLINDERS, parts()["actuators"][1:], strict=True)):
         around = []
@@ -150,7 +153,10 @@ def test_joint_mode_moves_one_joint(name: str, stick: str) -> None:
 
 
 def test_the_swing_comes_to_rest() -> None:
-    """With more gain it would hunt for ever: oil and cab swing at 7.5 rad/s, hardly damped."""
+    """The swing comes to rest.
+
+    With more gain it would oscillate: oil and cab vibrate at 7.5 rad/s with little damping.
+    """
     turning = driven(0.7, first=1.0)
     end, still = (turning.q[-1], turning.v[-1], turning.x[-1]), dict.fromkeys(LinkageControl.inputs, 0.0)
     run = simulator().run(12.0, *end, step=5e-4, every=0.01, inputs=still)
@@ -177,7 +183,10 @@ def test_resolved_mode_slides_along_the_end_of_the_reach() -> None:
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
-    """The desired angles stay within the strokes, and the cylinders with them, but for what the arm's swinging adds."""
+    """Levers that are held for ever end before the stops.
+
+    The desired angles stay within the strokes, and so do the cylinders, apart from oscillations of the arm.
+    """
     run = driven(10.0, third=0.5 * sign, fourth=0.6 * sign, second=0.3)
     for actuator in simulator().system.actuators[1:]:
         out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
@@ -186,14 +195,18 @@ def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
 
 
 def test_full_sticks_thrown_about_do_no_harm() -> None:
-    """Both modes, into the stops and into the ground: no run fails, no loop opens, relief and make-up valves do."""
+    """Random full levers do no harm in both modes, at the stops and in the ground.
+
+    No run fails, no loop opens, and the relief and make-up valves limit the pressures.
+    """
     rng, runs, lines = np.random.default_rng(3), 8, 6
     full = np.maximum(FULL_STICK_RATES, FULL_STICK_SPEEDS)
     inputs = {n: rng.choice([-1, 0, 1], size=(runs, lines)) * full[i] for i, n in enumerate(LinkageControl.inputs[:4])}
     inputs["resolved"] = rng.integers(0, 2, size=(runs, lines)).astype(float)
     inputs["autopilot"] = np.zeros((runs, lines))
     run = simulator().run(12.0, step=5e-4, every=0.02, inputs=inputs, input_step=2.0)
-    assert {s.reason for s in run.stops} <= {"end", "not resolved"}  # coarse where it is pressed into stops
+    # the step is coarse where the arm is pressed into stops
+    assert {s.reason for s in run.stops} <= {"end", "not resolved"}
     assert run.provenance["loops open by at most"] < 1e-9
     for actuator in simulator().system.actuators[1:]:
         out = run[f"{actuator.joint}.q"] + actuator.offset  # type: ignore[attr-defined]
@@ -202,16 +215,16 @@ def test_full_sticks_thrown_about_do_no_harm() -> None:
         for p in ("p_A", "p_B"):
             assert run[f"{actuator.joint}.{p}"].min() > -0.1e6  # no vacuum
             assert run[f"{actuator.joint}.{p}"].max() < LINKAGE.given["hydraulics"]["relief"] + 4e6
-    assert heights(angles(run)).min() < -0.5  # some went into the ground
+    assert heights(angles(run)).min() < -0.5  # some runs went into the ground
 
 
 def heights(theta: Array) -> Array:
-    """Heights of the teeth."""
+    """Return the heights of the teeth."""
     return np.asarray(LINKAGE.arm.forward(np.moveaxis(theta, -1, 0))[2])
 
 
 def test_the_pump_is_shared() -> None:
-    """All sticks at once ask for more than it has: the valves are closed in proportion, and the rest is as asked."""
+    """All levers at once ask for more flow than the pump has: all valves close in proportion."""
     control = LinkageControl(hydraulics(LINKAGE))
     theta, flows = LINKAGE.start, [a.valve.flow for a in control.actuators]
     alone = control.wanted(theta, [0.0, 0.2, 0.0, 0.0], theta)
@@ -225,7 +238,7 @@ def test_the_pump_is_shared() -> None:
 
 
 def test_the_pump_has_no_more_power_than_the_engine() -> None:
-    """One function at a high load, and all others get less: flow times pressure is the engine's power."""
+    """Flow times pressure is limited by the engine's power: one loaded function leaves less for the others."""
     control = LinkageControl(hydraulics(LINKAGE))
     d, wanted = control.diesel, [0.9, 0.9, -0.8, -0.7]
     x = {"engine": d.idle} | {f"{a.joint}.{p}": 2e6 for a in control.actuators for p in ("p_A", "p_B")}
@@ -235,7 +248,7 @@ def test_the_pump_has_no_more_power_than_the_engine() -> None:
     assert heavy[0] < 0.7 * light[0]
     assert heavy[1] * heavy[2] == pytest.approx(d.efficiency * d.power)
     tired = control.supply(wanted, x | {"stick_cylinder.p_B": 25e6, "engine": 0.9 * d.idle})
-    assert tired[2] < 0.6 * heavy[2]  # an engine that slows down is given less to do
+    assert tired[2] < 0.6 * heavy[2]  # an engine at lower speed gets less load
 
 
 def test_the_engine_slows_down_under_load_and_recovers() -> None:
@@ -245,7 +258,7 @@ def test_the_engine_slows_down_under_load_and_recovers() -> None:
         w += 1e-3 * d.acceleration(w, 30e6, d.available(w, 30e6))
     assert 0.95 * d.speed < w < 0.99 * d.speed
     power = d.governor * (d.speed - w) * w
-    assert power == pytest.approx(d.available(w, 30e6) * 30e6 / d.efficiency, rel=1e-6)  # what it gives is taken
+    assert power == pytest.approx(d.available(w, 30e6) * 30e6 / d.efficiency, rel=1e-6)  # the available power is used
     for _ in range(4000):
         w += 1e-3 * d.acceleration(w, d.margin, 0.0)
     assert w == pytest.approx(d.speed, rel=1e-3)
@@ -260,17 +273,17 @@ def test_actuators_in_another_order() -> None:
 
 
 def test_energy_is_what_the_forces_did() -> None:
-    """Of the mechanism: its growth over a dig is the work of the hydraulics, of friction and of the soil."""
+    """The growth of energy over a dig is the work of hydraulics, friction and soil."""
     run = driven(9.0, autopilot=1.0)
     power = run["drive_power"] + run["passive_power"] + run["external_power"]
     work = np.concatenate([[0.0], np.cumsum((power[1:] + power[:-1]) / 2 * np.diff(run.t))])
     grown = run["energy"] - run["energy"][0]
-    assert np.ptp(grown) > 4e4  # joules: there is something to compare
+    assert np.ptp(grown) > 4e4  # joules: large enough to compare
     np.testing.assert_allclose(grown, work, atol=2e-3 * np.ptp(grown))
 
 
 def test_the_real_time_loop_is_the_same_run() -> None:
-    """At 1 kHz with two steps a period, on a clock that never waits."""
+    """The real-time loop at 1 kHz with two steps a period, on a clock that never waits, gives the same run."""
     clock = [0]
 
     def now() -> int:
@@ -319,7 +332,7 @@ def test_the_autopilot_digs_swings_and_dumps() -> None:
     assert run.stops[0].reason == "end"
     assert run.provenance["loops open by at most"] < 1e-9
     path, wanted = places(run), np.array([cycle(t)[0] for t in run.t])
-    late = run.t > 3.0  # it begins where the machine stands
+    late = run.t > 3.0  # it begins in the pose of the machine
     assert np.abs(path - wanted)[late].max(axis=0) == pytest.approx([0.0] * 4, abs=0.2)
     assert path[:, 2].min() < -0.4  # it dug
     assert np.degrees(path[:, 1].max()) > 75.0  # it swung
@@ -332,7 +345,7 @@ def test_the_autopilot_digs_swings_and_dumps() -> None:
 
 
 def test_soil_takes_what_the_hydraulics_give() -> None:
-    """While the teeth are dragged, power goes into the soil: the joint forces without it would do more work."""
+    """Dragging the teeth puts power into the soil: without it the joint forces would do more work."""
     run = driven(10.0, autopilot=1.0)
     dug = np.flatnonzero((run.t > 5.0) & (run.t < 9.0))
     assert (places(run)[dug, 2] < -0.3).all()
@@ -347,7 +360,10 @@ def test_soil_takes_what_the_hydraulics_give() -> None:
 
 
 def test_levers_pulled_together_slow_each_other_down() -> None:
-    """The boom goes up half as far again by itself; and the engine feels that all are pulled."""
+    """Levers pulled together slow each other down.
+
+    Alone, the boom rises half as fast again, and the engine speed drops when all levers are pulled.
+    """
     alone = driven(2.0, second=0.35)
     together = driven(2.0, first=1.0, second=0.35, third=0.5, fourth=0.7)
     assert 0.1 < together["boom.q"][-1] < 0.75 * alone["boom.q"][-1]

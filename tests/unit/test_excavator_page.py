@@ -1,4 +1,4 @@
-"""docs/excavator.md: its table has every number of the data with its source, and its drawing is that of the model."""
+"""docs/excavator.md lists every number of the data with its source, and its drawing is that of the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRY = re.compile(r"^(\w+) = ([^#\"]+?)\s*(?:#\s*(.*))?$")
 
 
 def rows() -> list[tuple[str, str, str, str]]:
-    """(part, name, value, source) of all numbers, from the text, for a parser forgets comments."""
+    """Return (part, name, value, source) of all numbers, from the text, because a parser drops comments."""
     found, part = [], None
     for line in (ROOT / "src/bellcrank/zoo/data.toml").read_text("utf-8").splitlines():
         if line.startswith("["):

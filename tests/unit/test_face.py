@@ -1,4 +1,4 @@
-"""What people see of bellcrank: its names, their signatures and help, and what a type checker says to their files."""
+"""The public interface of bellcrank: names, signatures, help, and what a type checker reports on user files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UPDATE = bool(os.environ.get("BELLCRANK_UPDATE"))
 
 
 def python(code: str) -> str:
-    """What a fresh process prints."""
+    """Return what a fresh process prints."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     return done.stdout
@@ -46,7 +46,7 @@ def test_dir_has_the_public_names_and_nothing_else() -> None:
     printed = python(
         "import bellcrank; print(*dir(bellcrank)); bellcrank.simulate; print(*dir(bellcrank))"
     ).splitlines()
-    assert printed[0].split() == printed[1].split() == sorted(bc.__all__)  # before and after something is loaded
+    assert printed[0].split() == printed[1].split() == sorted(bc.__all__)  # before and after lazy loading
     assert {"simulate", "kernel", "zoo", "where", "register", "compile"} <= set(bc.__all__)
     assert not any(name.startswith("_") for name in set(bc.__all__) - {"__version__"})
     assert "importlib" not in dir(bc)
@@ -61,7 +61,7 @@ def test_every_public_name_is_there_and_says_what_it_is(name: str) -> None:
 
 
 def members(name: str) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties, written by us, of a public class."""
+    """Return the public methods and properties of a public class that are defined in this package."""
     found = getattr(bc, name)
     for leaf in dir(found) if inspect.isclass(found) and not issubclass(found, BaseException) else ():
         owner = next((base for base in found.__mro__ if leaf in vars(base)), object)
@@ -102,13 +102,13 @@ def test_star_and_completion() -> None:
 def test_a_misspelt_name_is_an_error_with_a_hint() -> None:
     with pytest.raises(AttributeError, match=r'"bellcrank" has no attribute "simulat"') as error:
         _ = bc.simulat  # type: ignore[attr-defined]
-    assert (error.value.name, error.value.obj) == ("simulat", bc)  # by which Python finds what was meant
+    assert (error.value.name, error.value.obj) == ("simulat", bc)  # Python uses both for its suggestion
     with pytest.raises(AttributeError):
         _ = bc.zoo.pendulum().forward_dynamcis  # type: ignore[attr-defined]
 
 
 def test_nothing_hides_a_package_or_a_module() -> None:
-    """`import bellcrank.dynamics.aba` must give that file, whatever else is called so."""
+    """No public name hides a package or a module: `import bellcrank.dynamics.aba` must give that file."""
     for module in pkgutil.walk_packages(bc.__path__, "bellcrank."):
         if not module.name.endswith("__main__"):
             try:
@@ -127,7 +127,10 @@ def test_nothing_hides_a_package_or_a_module() -> None:
 
 
 def test_importing_is_quick() -> None:
-    """Below 60 ms of the processor beyond numpy's own: the best of several, for others want it, too."""
+    """Importing takes less than 60 ms of processor time beyond numpy's own.
+
+    The best of several runs counts, because the computer may be busy.
+    """
     code = "import time, numpy; t = time.process_time(); import bellcrank; print(time.process_time() - t)"
     assert min(float(python(code)) for _ in range(5)) < 0.06
 
@@ -139,7 +142,7 @@ def test_importing_loads_nothing() -> None:
 
 
 def test_a_mechanism_that_travels_needs_no_other_import() -> None:
-    """What was pickled here is computed there, though nobody there has said `import bellcrank`."""
+    """A pickled mechanism computes in a process that has not imported bellcrank."""
     arm = bc.zoo.pendulum()
     code = f"import pickle; arm = pickle.loads({pickle.dumps(arm)!r}); print(arm.mass_matrix(arm.neutral()).tolist())"
     assert python(code).strip() == str(arm.mass_matrix(arm.neutral()).tolist())
@@ -150,7 +153,8 @@ def test_a_mechanism_that_travels_needs_no_other_import() -> None:
 
 def test_signatures_are_real() -> None:
     assert list(inspect.signature(bc.schedule).parameters)[:3] == ["what", "quantity", "machine"]
-    assert list(inspect.signature(bc.drive).parameters) == ["mechanism", "rate", "seconds", "settings"]  # as the stub
+    # equal to the stub
+    assert list(inspect.signature(bc.drive).parameters) == ["mechanism", "rate", "seconds", "settings"]
     for name in bc.__all__:
         found = getattr(bc, name)
         if inspect.isroutine(found):
@@ -174,7 +178,7 @@ def test_help_of_a_quantity_teaches() -> None:
         "SI units",
     ):
         assert part in said
-    assert "actuated" not in text(arm.inverse_dynamics)  # a tree has no use for it
+    assert "actuated" not in text(arm.inverse_dynamics)  # a tree does not need it
     assert "parameters" not in said
     free = arm.free("boom.mass")
     assert "(q, v, tau, p=None, *, wrenches=None, parameters=None, out=None)" in text(free.forward_dynamics)
@@ -246,7 +250,7 @@ def test_none_is_as_if_it_were_left_out() -> None:
         arm.forward_dynamics(q, v, tau=None)  # type: ignore[arg-type]
 
 
-# -- for type checkers
+# -- type checkers
 
 
 @pytest.mark.parametrize("path", generated.FILES, ids=lambda path: path.name)
@@ -285,7 +289,7 @@ def mass_matrix(tree: object, q: object) -> list[list[float]]:
 
 rows: list[list[float]] = mass_matrix(arm, q)
 '''
-# A line, and what the type checker says of it.
+# A line, and the type checker's message for it.
 MISTAKES = {
     "arm.forward_dynamcis(q, v, tau)": 'has no attribute "forward_dynamcis"',
     "arm.forward_dynamics(q, v, taw=tau)": 'Unexpected keyword argument "taw"',
@@ -304,7 +308,7 @@ MISTAKES = {
 
 
 def test_a_type_checker_understands_a_users_file(tmp_path: Path) -> None:
-    """One run over a file without mistakes and one with: mypy says nothing of the first, and all of the second."""
+    """mypy reports nothing in a correct file, and every mistake in a wrong one, in one run over both."""
     (tmp_path / "good.py").write_text(USER)
     lines = ["import numpy as np", "import bellcrank as bc", "arm = bc.zoo.puma600()", "q, v, tau = arm.random(0)"]
     (tmp_path / "bad.py").write_text("\n".join([*lines, *MISTAKES]))

@@ -1,4 +1,4 @@
-"""An armature of a joint whose velocities are given in the body's axes is an inertia, as it is along fixed axes."""
+"""The armature of a joint with velocities in body axes acts as an inertia, as it does along fixed axes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_one(kind: str) -> Mechanism:
 
 
 def in_series(kind: str) -> Mechanism:
-    """Slides along fixed axes, then the turn: each with the same armature."""
+    """Return slides along fixed axes, then the rotation: each with the same armature."""
     slides, turn = FREE[kind]
     names = ["ground", *slides]
     joints = [Joint(f"slide {to}", "prismatic", at, to, axis=AXES[to], armature=ARMATURE) for at, to in pairwise(names)]
@@ -36,7 +36,7 @@ def in_series(kind: str) -> Mechanism:
 
 
 def axes(kind: str, m: Mechanism, q: Array) -> Array:
-    """Velocities along fixed axes of those of the joint."""
+    """Return the velocities along fixed axes from those of the joint."""
     k = len(FREE[kind][0])
     turn = np.eye(m.nv)
     turn[:k, :k] = m.pose(q, "body")[:k, :k]
@@ -78,7 +78,7 @@ def test_its_derivatives_are_differences(kind: str) -> None:
 
 
 def test_energy_is_kept() -> None:
-    """A body that flies and turns without gravity, and beside its rotor's inertia nothing holds it."""
+    """A body in free flight without gravity keeps its energy; its only inertia is that of the rotor."""
     m = replace(in_one("floating"), gravity=(0.0, 0.0, 0.0))
     q = m.neutral()
     run = bc.simulate(m, 2.0, q, [1.0, 2.0, 3.0, 0.5, -1.0, 2.0], step=1e-3, every=0.1)

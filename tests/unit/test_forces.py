@@ -1,4 +1,4 @@
-"""Forces from outside: on a frame, as forces on the joints; and soil, the first of them."""
+"""External forces: on a frame, as generalised forces; and soil as the first force element."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_weights_as_forces_are_weights() -> None:
 
 
 def test_pose_velocity_and_moment() -> None:
-    """A spring and damper at the hand, and a moment: J^T [f, n] at every row, and the servo's own force apart."""
+    """A spring, damper and moment at the hand give J^T [f, n] in every row, recorded apart from the servo's force."""
     m = arm()
     k, d, n = 30.0, 5.0, np.array([0.3, -2.0, 0.1])
 
@@ -59,7 +59,7 @@ def test_pose_velocity_and_moment() -> None:
 
 
 def test_on_a_loop_it_does_the_same_work() -> None:
-    """Power of the force at the hand = power of the joint forces, on every motion."""
+    """The power of the force at the hand equals the power of the joint forces on every motion of a loop."""
     m = bc.zoo.four_bar()
     q, v = m.assemble({"A": 1.0}, {"A": 2.0}, fixed=["A"])
     frame = next(iter(m.frames))
@@ -133,7 +133,7 @@ def test_no_soil_above_the_ground(velocity: tuple[float, float, float]) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_soil_opposes_the_motion(seed: int) -> None:
-    """What is left without the ground's support takes power, whichever way the edge goes, and more when deeper."""
+    """Soil without its static support takes power in both directions of motion, and more at greater depth."""
     u = np.random.default_rng(seed).normal(size=3)
     cut = felt(-0.3, tuple(u)) - felt(-0.3, (0, 0, 0))
     assert cut @ u < 0.0
@@ -155,7 +155,10 @@ def test_a_width_of_nothing() -> None:
 
 @pytest.mark.parametrize("restitution", [1e-12, 1e-9, 1e-4, 1e-3, 0.01, 0.3, 0.99, 1.0 - 1e-9])
 def test_damping_and_restitution_belong_together(restitution: float) -> None:
-    """Down to the least: beyond 1 / restitution, which rounding comes to, there is no logarithm."""
+    """Damping from restitution is defined down to the smallest coefficient.
+
+    Rounding reaches values beyond 1 / restitution, where the logarithm is undefined.
+    """
     from bellcrank.forces import damping_of, restitution_of
 
     assert restitution_of(damping_of(restitution, 2.0), 2.0) == pytest.approx(restitution, rel=1e-6)

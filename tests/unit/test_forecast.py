@@ -1,4 +1,4 @@
-"""How large something would be is said before it begins; what is interrupted leaves nothing half behind."""
+"""The size of a large kernel is announced before it is made; an interrupt leaves nothing half-made behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def test_what_is_shared_grows_with_the_bodies_and_what_is_not_with_the_operation
 
 
 def test_the_forecast_of_written_out_code_is_about_right() -> None:
-    """Its operations, which seconds and bytes are made of: of machines, which are special, there are fewer."""
+    """The predicted operations of straight-line code, the base of seconds and bytes, are roughly right.
+
+    Real machines have special geometry and need fewer.
+    """
     for name in ("puma600", "chain:20", "tree:15", "stewart", "n_four_bar:8"):
         m = bc.zoo.load(name)
         found = graphs.build_forecast(m, DYNAMICS, calls=False)
@@ -58,7 +61,7 @@ def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: 
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(forecast, "WARNING_SECONDS", 1e-3)
-    monkeypatch.setattr(graphs, "is_small", lambda *_: False)  # or nobody would look
+    monkeypatch.setattr(graphs, "is_small", lambda *_: False)  # otherwise the forecast would not run
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")
     graph = graphs.graph(bc.zoo.chain(3), "bias")
@@ -74,7 +77,7 @@ def test_a_million_bodies_are_a_sentence() -> None:
 def test_derivatives_of_a_long_chain_are_a_sentence() -> None:
     chain, began = bc.zoo.chain(1000), time.process_time()
     with pytest.raises(InputError, match=r"[\d,]+ operations, some [\d,]+ minutes to compile and \d+ GB, and"):
-        bc.kernel(chain, "forward_dynamics_derivatives")  # as an attribute they come column by column
+        bc.kernel(chain, "forward_dynamics_derivatives")  # as an attribute it is computed column by column
     assert time.process_time() - began < 5.0
 
 
@@ -93,7 +96,7 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
         else:
             m.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")  # "auto" would measure this computer first
+            bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")  # "auto" would calibrate this computer first
     assert not list(cache.cache_files())
     kernel = bc.kernel(bc.zoo.chain(2), "forward_dynamics", method="aba")
     assert not kernel.from_cache
@@ -101,7 +104,7 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
 
 
 def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is slow inside of something slow is one line, and of a terminal nothing is left."""
+    """Progress is printed once on a terminal, one line for nested slow work, and wiped at the end."""
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     screen = io.StringIO()
     monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
@@ -133,7 +136,10 @@ def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPa
 
 
 def test_derivatives_against_weights_of_many_bodies_announce_their_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the way back is no recursion: nothing does that to those of aba and rnea, but to that of dca."""
+    """Reverse-mode derivatives of many bodies announce their minutes where the way back is no recursion.
+
+    This is the case for dca, and not for aba and rnea.
+    """
     monkeypatch.setattr("bellcrank.graph.autodiff.SLOW_VJP_OPERATIONS", 10_000)
     monkeypatch.setattr("bellcrank.graph.recursion_adjoint.vjp", lambda *given: None)
     graph = graphs.choose_graph(bc.zoo.chain(70), Request("forward_dynamics", "aba"), calls=True)[1]

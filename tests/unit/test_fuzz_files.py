@@ -1,6 +1,6 @@
-"""Damaged files: a clear error or a sound mechanism; never another exception, a hang, a crash or a gigabyte.
+"""Damaged files give a clear error or a sound mechanism; never another exception, a hang, a crash or a gigabyte.
 
-What is damaged and how: tests/mutation.py. What sound means: tests/fuzzing.py, which runs as a process of its own.
+tests/mutation.py damages the files. tests/fuzzing.py defines a sound mechanism and runs as a process of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDS = {"mjcf": "mujoco", "yaml": "yaml"}
 
 
 def fuzzed(kind: str, first: int, count: int, seconds: int) -> dict[str, int]:
-    """How many were read and how many refused; fails with the numbers of all others."""
+    """Return how many files were read and refused; fail with the case numbers of all others."""
     if kind in NEEDS:
         pytest.importorskip(NEEDS[kind])
     command = [sys.executable, str(TESTS / "fuzzing.py"), kind, str(first), str(count)]
@@ -40,7 +40,7 @@ def test_damaged_files(kind: str, count: int) -> None:
     found = fuzzed(kind, 0, count, 300)
     assert (
         min(found["read"], found["refused"]) >= count // 24
-    )  # neither so little damaged, nor so much, that it is idle
+    )  # the damage is neither so small nor so large that the test is useless
 
 
 @pytest.mark.long
@@ -87,7 +87,7 @@ def test_sheets_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
     text, message = SHEETS[name]
     (tmp_path / "robot.yaml").write_text(text)
     (tmp_path / "robot.urdf").write_text(ARM.read_text())
-    for given in ({"loops": tmp_path / "robot.yaml"}, {}):  # asked for, and found beside the file
+    for given in ({"loops": tmp_path / "robot.yaml"}, {}):  # given as an argument, and found beside the file
         with pytest.raises(ReadError) as caught:
             read(tmp_path / "robot.urdf", **given)  # type: ignore[arg-type]
         assert message in str(caught.value)
@@ -97,7 +97,7 @@ def test_sheets_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["int", "float", "bool", "null", "timestamp", "binary", "str", "omap", "set", "seq"])
 def test_tags_that_do_not_fit(tag: str, tmp_path: Path) -> None:
-    """Readers of single values raise what they stumble over: an IndexError of an empty number."""
+    """Fields that do not fit their tag raise a ReadError; single readers raise an IndexError for an empty number."""
     pytest.importorskip("yaml")
     for value in ("", "''", "x", "-", "'+'", ".", "0x", "1:a", "[1]", "{a: 1}", "2020-99-99", "2001-01-01 0:0:0 +99:9"):
         (tmp_path / "loops.yaml").write_text(f"closed_loop: !!{tag} {value}\n")
@@ -133,6 +133,6 @@ def test_files_that_never_end_are_not_begun(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="is not a plain file"):
         read(tmp_path / "endless.urdf")
     with (tmp_path / "huge.urdf").open("wb") as file:
-        file.truncate(10**12)  # a hole
+        file.truncate(10**12)  # a sparse file
     with pytest.raises(ReadError, match="1,000,000,000,000 bytes; expected a robot file"):
         read(tmp_path / "huge.urdf")

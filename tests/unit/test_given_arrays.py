@@ -1,6 +1,4 @@
-"""Arrays that numpy would convert in silence: masked entries, text, dates and durations are refused by everything that
-takes numbers.
-"""
+"""Masked arrays, text, dates and durations, which numpy converts silently, are refused where numbers are expected."""
 
 from __future__ import annotations
 
@@ -97,7 +95,7 @@ def test_float_array() -> None:
 
 
 def test_a_duration_of_numpy_is_no_number() -> None:
-    """Although numpy registers it as an Integral, and converts it by its own unit."""
+    """A numpy duration is refused, although numpy registers it as an Integral and converts it in its own unit."""
     for x in (np.timedelta64(5, "ms"), np.timedelta64(5), np.timedelta64("NaT"), np.datetime64("2020"), True, "1"):
         assert not is_real(x)
         assert not is_whole(x)

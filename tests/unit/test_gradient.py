@@ -1,4 +1,4 @@
-"""bc.gradient: what it gives, and what people can get wrong about it."""
+"""bc.gradient: its results, and its messages for wrong arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def test_shapes_are_those_of_what_was_given() -> None:
 
 
 def test_a_gradient_that_is_known_by_heart() -> None:
-    """A mass that is pushed, by Euler's steps: its velocity sees every push alike, its place the earlier ones more."""
+    """The gradient of a pushed mass by Euler's steps equals the values derived by hand.
+
+    The end velocity depends equally on every push, the end position more on earlier ones.
+    """
     b = bc.Builder("mass", gravity=(0, 0, 0))
     b.body("cart", mass=2.0, com=(0, 0, 0), inertia=(1, 1, 1))
     b.joint("rail", "prismatic", "ground", "cart", axis=(1, 0, 0))

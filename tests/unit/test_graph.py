@@ -163,7 +163,10 @@ for name in ("forward_dynamics", "mass_matrix", "momentum"):
 
 
 def test_the_same_mechanism_gives_the_same_text_in_every_process() -> None:
-    """Nothing may hang on id() or on the order of a set: two processes with other hashes print the same."""
+    """Two processes with different hash seeds print the same graph.
+
+    The text depends on no id() and no order of a set.
+    """
     here = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(here), *sys.path])
 
@@ -180,7 +183,7 @@ def test_the_same_mechanism_gives_the_same_text_in_every_process() -> None:
 
 
 def test_tracing_twice_gives_the_same_text() -> None:
-    """The second trace of a process must not show what the first was doing last."""
+    """Tracing twice gives the same text: the first trace leaves no state behind."""
     m = random_tree(1, ["revolute", "prismatic"])
     for name in ("bias", "mass_matrix", "rate"):
         first = graphs.graph(m, name)
@@ -232,7 +235,7 @@ def test_symbols_of_another_trace_are_no_results() -> None:
 
 
 def test_a_graph_is_called_by_its_name() -> None:
-    """Errors that say what they got must not print a thousand nodes."""
+    """An error message names a graph instead of printing its thousand nodes."""
     g = graphs.graph(EVERY, "forward_dynamics")
     assert repr(g).startswith("<Graph tree2.forward_dynamics(q[")
     assert len(repr(g)) < 200

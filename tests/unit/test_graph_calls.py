@@ -1,4 +1,4 @@
-"""Graphs that call graphs: the same numbers, counts and paths as the graph with everything written out."""
+"""Graphs that call graphs have the same numbers, counts and paths as the inlined graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INNER = {"a": (2,), "b": ()}
 
 
 def outer(f: Any) -> Any:
-    """Uses f twice, with a constant among the arguments and results that go on in several ways."""
+    """Call f twice, with a constant among the arguments and results that are used in several ways."""
 
     def function(x: Any) -> dict[str, Any]:
         first = f(a=[x[0], x[1] * x[2]], b=x[2])
@@ -70,7 +70,7 @@ def test_count_and_work_are_those_of_every_call(called: Graph) -> None:
 
 
 def test_span_goes_through_the_calls(called: Graph) -> None:
-    """mul, inner, inner, sub, one after the other: a call takes as long as the longest path in it."""
+    """The span of mul, inner, inner, sub in sequence counts the longest path of each called graph."""
     span = trace("inner", inner, INNER).span()
     assert called.span() == 1 + 2 * span + 1
     path = called.critical_path()
@@ -79,7 +79,7 @@ def test_span_goes_through_the_calls(called: Graph) -> None:
 
 
 def test_constants_come_out_as_numbers() -> None:
-    """A result that the called graph knows costs nothing, and folds on."""
+    """A constant result of a called graph costs nothing, and folds further."""
     g = trace("inner", inner, INNER)
     seen = {}
 
@@ -114,7 +114,7 @@ def test_nested_three_deep() -> None:
     np.testing.assert_allclose(depth[3].evaluate(x=x)["y"], y, rtol=1e-15)
     assert depth[3].count().arithmetic == 8 * depth[0].count().arithmetic
     assert depth[3].span() == 8 * depth[0].span()
-    assert [g.name for g in depth[3].calls] == ["f0", "f1", "f2"]  # each once, and after what it calls
+    assert [g.name for g in depth[3].calls] == ["f0", "f1", "f2"]  # each once, after the graphs that it calls
 
 
 def test_empty_inputs_and_whole_arrays() -> None:
@@ -182,7 +182,10 @@ MEETINGS = {
 @pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
 @pytest.mark.parametrize("before", [0, 3])
 def test_a_symbol_of_an_earlier_trace_is_told_apart(meeting: Any, before: int) -> None:
-    """before: nodes of the second trace, so that the old serial number is there too, or is not."""
+    """A symbol of an earlier trace raises an error.
+
+    before: number of nodes of the second trace, so that the old serial number exists there too, or does not.
+    """
     kept: list[Any] = []
     trace("first", lambda x: {"y": kept.append(x[1]) or x[0]}, {"x": (2,)})
 
@@ -215,7 +218,7 @@ def test_no_derivative_goes_through_a_call(called: Graph) -> None:
         called.jacobian("y", "x")
 
 
-# -- varied
+# -- derivatives
 
 
 def motion(t: Any, y: Any, p: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is done for many columns as a loop over them: the same numbers as node by node, however they are stored."""
+"""Outlined loops over columns give the same numbers as node-by-node evaluation, in any storage layout."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ N = 5
 
 
 def product(columns: int, blocks: int = 1, beside: bool = False, used: bool = False) -> Graph:
-    """-A B with a column of A that is zero and one that is nothing but ones; `blocks`: columns that lie together in the
-    output; beside: with another output of the same array; used: with results that are not only outputs.
+    """Return -A B with a zero column of A and a column of ones.
+
+    `blocks`: columns that are adjacent in the output; `beside`: with another output of the same array; `used`: with
+    results that are also used by other nodes.
     """
 
     def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
@@ -75,7 +77,10 @@ def test_loops_over_columns_give_what_the_graph_does(
 
 @pytest.mark.parametrize("order", [[*range(7), 15, *range(8, 15), 7], [*range(7, 14), *range(7)]])
 def test_columns_that_lie_side_by_side_are_stored_together(order: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven by seven, as of an arm whose hand comes later: no four of them begin where every fourth column does."""
+    """Adjacent columns are stored together: seven by seven, as for an arm with a separate hand.
+
+    No four of them begin at every fourth column.
+    """
     whole = product(len(order))
     C = whole.outputs["C"][:, order]
     graph = Graph(whole.name, whole.inputs, {"C": C}, whole.tape)
@@ -106,7 +111,7 @@ def test_single_precision_has_more_lanes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def twice(columns: int) -> Graph:
-    """Products of products, as those with the factors of an inverse: sums of sums."""
+    """Return products of products, as with the factors of an inverse: sums of sums."""
 
     def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
         factor = iter(shared)
@@ -153,7 +158,7 @@ def test_a_tile_reads_what_is_known_before_it() -> None:
 
 
 def test_what_is_known_by_fewer_operations_is_a_loop_where_lanes_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A symmetric product, of which a trace has one half only."""
+    """A symmetric product is a loop where lanes would be empty, although a trace computes only one half of it."""
 
     def body(A: Any) -> dict[str, Any]:
         half = {(i, k): sum(x * y for x, y in zip(A[i], A[k], strict=True)) for i in range(N) for k in range(i + 1)}
@@ -183,7 +188,7 @@ def test_few_columns_and_small_gains_are_no_loops() -> None:
 
 
 def limbs() -> bc.Mechanism:
-    """A body that floats, with two limbs of three joints."""
+    """Return a floating body with two limbs of three joints."""
     b = bc.Builder("limbs")
     b.body("trunk", mass=4.0, com=(0.1, 0.0, 0.2), inertia=(0.2, 0.3, 0.4))
     b.joint("base", "floating", "ground", "trunk")
@@ -200,7 +205,10 @@ def limbs() -> bc.Mechanism:
 def test_derivatives_of_a_branched_mechanism_in_loops_are_those_of_another_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two limbs of several joints each: columns that are alike, and some that stand alone."""
+    """Derivatives of a branched mechanism in loops agree with those of another method.
+
+    The two limbs of several joints have some equal columns, and some single ones.
+    """
     m = limbs()
     graph = graphs.graph(m, "forward_dynamics_derivatives", "derivatives")
     assert len(outline_columns(graph).calls) > 1

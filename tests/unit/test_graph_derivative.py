@@ -1,4 +1,4 @@
-"""Forward and reverse derivatives: against each other to rounding, and against differences."""
+"""Forward and reverse derivatives agree with each other to rounding, and with finite differences."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def differences(g: Graph, of: str, wrt: str, **values: Any) -> Any:
-    """Central differences of fourth order: good to about 1e-10 with this step."""
+    """Return central differences of fourth order: accurate to about 1e-10 with this step."""
     x = np.array(values[wrt], float)
     h = 3e-4
     columns = []
@@ -112,7 +112,7 @@ def test_what_does_not_depend_is_a_plain_zero() -> None:
     g = trace("sparse", lambda x: {"y": [sin(x[0]), x[1], 2.0]}, {"x": (3,)})
     for mode in ("forward", "reverse"):
         J = g.jacobian("y", "x", mode)
-        assert J.count()["trig"] == 1  # one cosine and nothing else
+        assert J.count()["trig"] == 1  # one cosine and no other
         assert J.count().arithmetic == 0
         assert J.outputs["dy_dx"][1].tolist() == [0.0, 1.0, 0.0]
 
@@ -160,7 +160,7 @@ BRANCHES = {
 @pytest.mark.parametrize("name", BRANCHES)
 @pytest.mark.parametrize("mode", ["forward", "reverse", "jvp", "vjp"])
 def test_of_a_choice_it_is_the_derivative_of_what_is_taken(name: str, mode: str) -> None:
-    """Although what is not taken is infinite there, or no number."""
+    """The derivative of a selection is that of the selected value, even if the other one is infinite or NaN."""
     function, x, want = BRANCHES[name]
     graph = trace("branch", lambda x: {"y": [function(x)]}, {"x": (2,)})
     with np.errstate(all="ignore"):
@@ -174,7 +174,10 @@ def test_of_a_choice_it_is_the_derivative_of_what_is_taken(name: str, mode: str)
 
 
 def test_what_has_no_weight_has_no_share() -> None:
-    """Whatever slope it has: a distance where it is zero, beside a number of which the gradient is wanted."""
+    """A value with weight zero contributes zero to the gradient, whatever its slope.
+
+    Example: the gradient of a distance where it is zero.
+    """
     graph = trace("both", lambda x: {"y": [sqrt(x[0] * x[0] + x[1] * x[1]), 3.0 * x[1]]}, {"x": (2,)})
     with np.errstate(all="ignore"):
         at = {w: graph.vjp().evaluate(x=[0.0, 0.0], w_y=[w, 1.0])["g_x"] for w in (0.0, 1.0)}

@@ -1,4 +1,4 @@
-"""Nodes as they are made: what folds, what is shared, and what is refused."""
+"""Construction of nodes: constant folding, sharing, and refused operands."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_thing_and_itself(xyz: tuple[Node, ...]) -> None:
     assert maximum(x, x) is x
     assert where(x < y, x, x) is x
     difference = x - y
-    assert y - x is -difference  # never computed twice
+    assert y - x is -difference  # computed only once
 
 
 def test_constants_meet(xyz: tuple[Node, ...]) -> None:
@@ -155,7 +155,7 @@ def test_numpy_on_object_arrays_traces(xyz: tuple[Node, ...]) -> None:
     assert np.float64(2.0) * x is 2.0 * x
 
 
-# Whatever folds, the value is the same: random expressions, built twice.
+# Folding keeps the value: random expressions, built twice.
 SCALAR: dict[str, Any] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -193,7 +193,7 @@ def test_folding_never_changes_a_value(program: list[tuple[str, int, int]], x: l
 
 
 def test_the_table_of_operations_is_complete() -> None:
-    """Every row has a value, a derivative for each argument, and a spelling or a name."""
+    """Every operation of the table has a value, a derivative for each argument, and a spelling or a name."""
     for name, op in OPS.items():
         assert op.name == name
         assert op.cost >= 0

@@ -1,4 +1,4 @@
-"""jvp, vjp and sparsity of any graph, and of any kernel: against the Jacobian, each other, and differences."""
+"""jvp, vjp and sparsity of graphs and kernels agree with the Jacobian, each other, and finite differences."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_directions_and_weights_are_the_jacobian(seed: int) -> None:
 
 
 def test_the_second_derivative_is_symmetric_and_right() -> None:
-    """A Hessian times a vector is the vjp of a jvp, or the jvp of a gradient."""
+    """The second derivative is symmetric: a Hessian times a vector is the vjp of a jvp, or the jvp of a gradient."""
     energy = graphs.graph(bc.zoo.excavator(), "kinetic_energy")
     q, v, _ = bc.zoo.excavator().random(3)
     gradient = energy.vjp("q")
@@ -76,7 +76,10 @@ def test_through_a_call() -> None:
 
 
 def test_behind_calls_there_are_calls() -> None:
-    """Of one pullback, however often its graph is called, and through calls of calls; a number may be an argument."""
+    """The derivative of a graph with calls has calls: one pullback for each called graph, also through nested calls.
+
+    A number may be an argument.
+    """
     deep = trace("deep", lambda x: {"y": [bc.sin(x[0]) * x[1], x[1]], "z": x[0] * x[0]}, {"x": (2,)})
 
     def middle(x: Any, k: Any) -> dict[str, Any]:
@@ -97,7 +100,10 @@ def test_behind_calls_there_are_calls() -> None:
 
 
 def test_what_is_handed_on_is_not_waited_for() -> None:
-    """An input that is an output is the argument itself, also on the way back; the rest is the call's result."""
+    """An input that a called graph returns unchanged is the argument itself, also in the pullback.
+
+    The rest are results.
+    """
     inner = trace("inner", lambda x: {"y": [x[1], bc.sin(x[0])]}, {"x": (2,)})
     outer = trace("outer", lambda u: {"z": inner.call(x=[u[0], 3.0 * u[1]])["y"]}, {"u": (2,)})
     assert [node.op for node in outer.outputs["z"]] == ["mul", "result"]

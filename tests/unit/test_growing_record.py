@@ -1,4 +1,4 @@
-"""A record that grows while a drive runs: whatever ends the process, at most a second of it is lost."""
+"""A record that is written while a drive runs loses at most a second, however the process ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def same(a: bc.Record, b: bc.Record) -> None:
 
 def test_what_is_written_is_the_record(tmp_path: Path) -> None:
     drive = bc.Drive(bc.zoo.chain(2), 1000.0, record=tmp_path / "a.mcap")
-    for k in range(2):  # a reset begins another file
+    for k in range(2):  # a reset starts another file
         drive.start()
         time.sleep(0.6)
         drive.stop()
@@ -59,7 +59,7 @@ def test_more_than_memory_keeps(tmp_path: Path) -> None:
 
 
 def test_every_end_of_a_file_that_was_not_closed(tmp_path: Path) -> None:
-    """Cut anywhere, the rows up to the last whole chunk are there, bit by bit."""
+    """A file that is cut anywhere still gives all rows up to the last whole chunk, bit by bit."""
     run = bc.simulate(bc.zoo.chain(1), seconds=0.4, step=1e-3, every=1e-3)
     parts = [run.between(a, b) for a, b in ((0.0, 0.0995), (0.0995, 0.1995), (0.1995, 0.2995))]
     file = GrowingRecord(tmp_path / "a.mcap", parts[0], 1000.0)
@@ -75,7 +75,7 @@ def test_every_end_of_a_file_that_was_not_closed(tmp_path: Path) -> None:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 found = bc.load_record(tmp_path / "b.mcap")
-        except bc.ReadError:  # not even the description is whole
+        except bc.ReadError:  # even the description is incomplete
             assert before == 0
             continue
         assert "was not closed: it ends at t" in str(told[0].message)
@@ -125,7 +125,7 @@ def test_a_killed_process_loses_at_most_a_second(tmp_path: Path, kind: str) -> N
     process.stdout.close()
     with pytest.warns(UserWarning, match="was not closed"):
         found = bc.load_record(path)
-    assert found.t[-1] > t - 1.2  # what was printed is a moment old, and the machine may be busy
+    assert found.t[-1] > t - 1.2  # the printed time is a moment old, and the machine may be busy
     np.testing.assert_allclose(np.diff(found.t), 1 / 500, rtol=1e-9)
 
 

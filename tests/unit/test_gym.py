@@ -1,4 +1,4 @@
-"""Environments of gymnasium, by gymnasium's own checker and by the stepper behind them."""
+"""Environments of gymnasium agree with gymnasium's own checker and with the stepper."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_the_end_of_a_run_is_told_apart_from_its_limit() -> None:
         assert ("final_obs" in info) == over.any()
         if over.any():
             np.testing.assert_array_equal(info["_final_obs"], over)
-            assert (np.abs(y[over]) < 0.051).all()  # their new starts
+            assert (np.abs(y[over]) < 0.051).all()  # the starts of their next runs
             last = info["final_obs"][terminated]
             assert (np.abs(last[:, 1]) > 0.2).all() or not len(last)
         ended, limited = ended + terminated[:32].sum(), limited + truncated[32:].sum()
-    assert ended >= 32  # who is pushed falls
-    assert limited == 32  # who is not, does not so soon
+    assert ended >= 32  # pushed carts lose their poles
+    assert limited == 32  # carts that are not pushed keep theirs until the limit
 
 
 def test_any_plant() -> None:
@@ -127,7 +127,10 @@ def test_bounds_that_hold_nothing(bounds: dict[str, Any]) -> None:
 def returns(
     task: str, decide: Callable[[Any, int], np.ndarray[Any, Any]]
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The sum of rewards of 16 runs, and whether each ended before its limit. decide: of the stepper and the step."""
+    """Return the sum of rewards of 16 runs, and whether each ended before its limit.
+
+    decide: a function of the stepper and the step.
+    """
     task_ = TASKS[task]()
     env = bc.stepper(task_.plant, 16, seed=3, **{**task_.settings, "restart": False})
     env.reset()
@@ -143,7 +146,7 @@ def returns(
 
 @pytest.mark.parametrize("task", TASKS)
 def test_to_end_a_run_never_pays(task: str) -> None:
-    """Whoever ends a run early gets less than whoever does nothing until its limit."""
+    """Ending a run early gives less reward than doing nothing until the limit."""
     n = len(TASKS[task]().plant.inputs)
     rng = np.random.default_rng(1)
     policies: dict[str, Callable[[Any, int], Any]] = {
@@ -160,7 +163,7 @@ def test_to_end_a_run_never_pays(task: str) -> None:
 
 
 def test_the_best_of_the_swing_up_is_to_swing_up() -> None:
-    """Energy shaping, and a linear controller near the top, get more than a policy that does nothing or anything."""
+    """Energy shaping with a linear controller near the top gets more reward than no action or random actions."""
     scipy = pytest.importorskip("scipy.linalg")
     plant_ = TASKS["cart_pole_swing_up"]().plant
     about = bc.linearize(plant_, at={"q": np.zeros(2), "push": 0.0})

@@ -1,4 +1,4 @@
-"""Valve, pump, oil, cylinder and motor: limits, laws of the orifice, power, and what a run comes to rest at."""
+"""Valve, pump, oil, cylinder and motor: limits, orifice laws, power balance, and the rest state of runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MASS = 2000.0
 
 
 def pushed(cylinder: HydraulicCylinder, load: float = 0.0, seconds: float = 6.0, **inputs: float) -> Any:
-    """A mass on a level slide; load is a force on it that grows within the first second."""
+    """Return a mass on a level slide; load is a force on it that grows within the first second."""
     b = bc.Builder("press")
     b.body("ram", mass=MASS, com=(0, 0, 0), inertia=(10, 10, 10))
     b.joint("slide", "prismatic", "ground", "ram", axis=(1, 0, 0))
@@ -119,7 +119,7 @@ def test_the_oil_is_stiff_under_pressure_and_soft_without() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_power_balance(seed: int) -> None:
-    """p Q at the ports = power at the rod, rubbing put back + what the oil stores + what leaks away."""
+    """p Q at the ports = power at the rod with friction added + power stored in the oil + leakage power."""
     rng = np.random.default_rng(seed)
     cylinder = replace(CYLINDER, leakage=2e-12)
     p_A, p_B, s = rng.uniform(1e6, 35e6), rng.uniform(1e6, 35e6), rng.uniform(-1, 1)
@@ -151,7 +151,8 @@ def test_stops_push_back_beyond_the_ends_and_never_pull() -> None:
     assert CYLINDER.stops(0.5, -1.0) == 0.0
     assert CYLINDER.stops(-0.501, 0.0) == pytest.approx(k * 1e-3)
     assert CYLINDER.stops(0.501, 0.0) == pytest.approx(-k * 1e-3)
-    assert CYLINDER.stops(0.501, 0.1) < CYLINDER.stops(0.501, 0.0)  # going in costs more than coming out
+    # moving into the stop meets more force than leaving it
+    assert CYLINDER.stops(0.501, 0.1) < CYLINDER.stops(0.501, 0.0)
     for v in (-9.0, -0.1, 0.1, 9.0):
         assert CYLINDER.stops(0.51, v) <= 0.0 <= CYLINDER.stops(-0.51, v)
 
@@ -165,7 +166,7 @@ def test_it_extends_with_the_rated_flow_and_stalls_at_its_stop() -> None:
     assert steady.sum() > 20
     np.testing.assert_allclose(run["slide.v"][steady], 1e-3 / a_A, rtol=0.02)
     beyond = run["slide.q"][-1] - 0.5
-    assert run["slide.p_A"][-1] == pytest.approx(30e6, rel=1e-3)  # the pump's pressure, and no flow
+    assert run["slide.p_A"][-1] == pytest.approx(30e6, rel=1e-3)  # the pump's pressure at zero flow
     force = a_A * run["slide.p_A"][-1] - a_B * run["slide.p_B"][-1]
     assert beyond == pytest.approx(force / CYLINDER.stop_stiffness, rel=1e-3)
     assert abs(run["slide.v"][-1]) < 1e-5
@@ -200,9 +201,9 @@ def test_a_motors_torque_is_limited_by_its_reliefs() -> None:
     top = 4e-3 / 2.5e-3
     assert run["swing.v"].max() == pytest.approx(top, rel=0.1)
     torque = run["swing.tau"]
-    assert torque.max() > 0.9 * 26e6 * 2.5e-3  # it starts with all it has
-    assert torque.min() < -0.9 * 26e6 * 2.5e-3  # and is braked by the relief valve when the spool shuts
-    through = run["swing.v"].max() / top  # of the rated flow, when it brakes from its highest speed
+    assert torque.max() > 0.9 * 26e6 * 2.5e-3  # it starts with the full torque
+    assert torque.min() < -0.9 * 26e6 * 2.5e-3  # the relief valve brakes it when the spool shuts
+    through = run["swing.v"].max() / top  # share of the rated flow when it brakes from its highest speed
     assert through < 1.15
     assert np.abs(torque).max() < (26e6 + RELIEF_RANGE_PA * through - run["swing.p_A"].min()) * 2.5e-3
     assert run["swing.p_A"].min() > -5e4

@@ -1,4 +1,4 @@
-"""Base parameters by name, estimates with errors that hold, motions within limits, and bad input in words."""
+"""Identification: base parameters by name, valid confidence bounds, motions within limits, messages for bad input."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def robot(name: str, **how: Any) -> Mechanism:
 
 
 def panda() -> Mechanism:
-    """With friction, as it has it and its file has not."""
+    """Return a Panda with friction, which the real robot has and its file lacks."""
     m = robot("panda_description/urdf/panda.urdf", lock=FINGERS)
     worn = (
         replace(j, damping=1.0 + 0.1 * i, friction=0.5 + 0.05 * i, friction_speed=0.02) for i, j in enumerate(m.joints)
@@ -81,7 +81,10 @@ def two_links() -> Mechanism:
 
 
 def test_the_base_of_a_planar_arm_is_the_textbooks() -> None:
-    """m1 c1 + m2 l, I1 + m2 l^2, m2 c2 and I2, each with what the centres are off the axis."""
+    """The base parameters of a planar arm are the textbook's: m1 c1 + m2 l, I1 + m2 l^2, m2 c2 and I2.
+
+    The centres of mass also have components perpendicular to the links.
+    """
     base = idf.base_parameters(two_links())
     named = dict(zip(base.names, (base.combination(k) for k in range(len(base)))))
     assert named["link1.izz"] == "link1.izz + 0.25 link2.mass"
@@ -132,7 +135,7 @@ def test_what_a_motion_does_not_tell_is_said_and_left_alone() -> None:
 
 
 def test_a_mechanism_that_can_be() -> None:
-    """From torques so noisy that plain least squares gives what no body has."""
+    """Estimates are physically feasible even if the torques are too noisy for plain least squares."""
     m = two_links()
     wrong = idf.mechanism_with(m, [idf.Number("link2", "mass")], np.array([2.6]))
     base = idf.base_parameters(wrong)
@@ -151,7 +154,7 @@ def test_a_mechanism_that_can_be() -> None:
 
 @robots
 def test_a_panda_from_noisy_torques() -> None:
-    """Must hold: 5 % noise, 20 s of an optimised motion at 1 kHz, 200 repetitions."""
+    """Bounds hold for 5 % noise, 20 s of an optimised motion at 1 kHz, 200 repetitions."""
     m = panda()
     base = idf.base_parameters(m)
     go = idf.excite(base, 20.0, 1000.0)
@@ -210,7 +213,7 @@ def test_files_of_measurements(text: str, word: str, tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """A motion as a file, played by the mechanism itself, and back into the command."""
+    """The command identifies a mechanism from a motion file that the mechanism itself has made."""
     run = CliRunner()
     done = run.invoke(app, ["identify", "chain:2", "--excite", str(tmp_path / "go.csv"), "--seconds", "5", "--json"])
     assert done.exit_code == 0, done.output

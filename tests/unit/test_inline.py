@@ -1,4 +1,4 @@
-"""Graphs that call graphs, and the same without calls."""
+"""Graphs with calls and the same graphs after inlining give the same results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bellcrank.scalar import cos, sin, where
 
 
 def nested():
-    """Three deep, with a number among the arguments and one among the results."""
+    """Return calls three levels deep, with a number among the arguments and one among the results."""
     inner = trace("inner", lambda x, k: {"y": [sin(x[0]) * k, x[1] / k], "one": 1.0}, {"x": (2,), "k": ()})
 
     def middle(x):
@@ -52,7 +52,7 @@ def test_a_step_of_a_run_small_and_large() -> None:
 
 
 def test_numbers_that_a_caller_gives_are_folded() -> None:
-    """A sine of a number, a comparison of numbers: nothing of it is left to compute."""
+    """Inlining folds numbers that a caller passes: a sine of a number and a comparison of numbers vanish."""
 
     def body(x, k):
         return {"y": [sin(k) * x[0], where(k < 1.0, x[1], 2.0), sin(k) + x[0]]}

@@ -1,4 +1,4 @@
-"""integrate/: messages, linear systems, polynomials."""
+"""Integrator tools in integrate/: messages, linear systems, polynomials."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_elimination_against_numpy(n: int) -> None:
 
 @pytest.mark.parametrize("g", [1e-4, 1e-2, 1.0, 1e2])
 def test_stiff_joints_need_no_pivoting(g: float) -> None:
-    """Springs and dampers in joints that a mass matrix couples strongly: no pivot falls to 0, and numpy agrees."""
+    """Elimination without pivoting agrees with numpy for stiff springs and dampers in strongly coupled joints."""
     n = 6
     rng = np.random.default_rng(3)
     x = rng.normal(size=(n, n))
@@ -80,7 +80,7 @@ def test_stiff_joints_need_no_pivoting(g: float) -> None:
 
 
 def test_coordinates_cost_no_division() -> None:
-    """dq/dt = v: the rows of q are eliminated without one, and nv unknowns remain."""
+    """The rows of q are eliminated without a division, because dq/dt = v; nv unknowns remain."""
     n = 4
 
     def solution(h: Any, k: Any, b: Any) -> dict[str, Any]:
@@ -96,7 +96,10 @@ def test_coordinates_cost_no_division() -> None:
 
 
 def test_hermite() -> None:
-    """Values and slopes at both ends; the bump moves neither, and is s^2 (1 - s)^2 between."""
+    """The Hermite polynomial has the values and slopes at both ends.
+
+    The extra term is s^2 (1 - s)^2 and changes none of them.
+    """
     plain, bumped = (hermite_polynomial([1.0], [2.0], [5.0], [-1.0], bump) for bump in (None, [3.0]))
     for dense in (plain, bumped):
         assert interpolate(dense, 0.0) == [1.0]

@@ -1,4 +1,4 @@
-"""Functions given by points: numbers, arrays and symbols; smooth where asked; errors."""
+"""Interpolation of given points for numbers, arrays and symbols: smoothness and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives along a direction: against those of graphs, which know them otherwise."""
+"""Derivatives along a direction by jets agree with those of graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each joint type by itself: the subspace is the derivative of the pose, the bias that of the subspace, and so on."""
+"""Each joint type on its own: the motion subspace is the derivative of the pose, the bias that of the subspace, etc."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, SymMat, Vec
 from trees import Array, close
 
-# Offsets that fold (quarter turns) and that do not.
+# Offsets that fold (quarter turns), and general ones.
 VARIANTS = [(name, angle0) for name in KINDS for angle0 in ((0.0, np.pi / 2, 0.3) if KINDS[name].has_axis else (0.0,))]
 
 
@@ -42,7 +42,7 @@ def four(t: Transform) -> list[list[Any]]:
 
 
 def derivative(f: Any, x: list[float], direction: list[float]) -> Array:
-    """d f(x + t direction)/dt at 0, by the graph's own derivative."""
+    """Return d f(x + t direction)/dt at 0, by differentiating the graph."""
     if not x:
         return np.zeros_like(np.array(f(x), float))
     g = trace("f", lambda t: {"y": f([a + t * d for a, d in zip(x, direction)])}, {"t": ()})
@@ -65,7 +65,7 @@ def test_subspace_is_the_derivative_of_the_pose(name: str, angle0: float) -> Non
     q, v, _ = state(kind)
     X = np.array(four(kind.transform(q)), float)
     X_dot = derivative(lambda x: four(kind.transform(x)), q, kind.rate(q, v))
-    twist = np.linalg.inv(X) @ X_dot  # velocity of F against G, seen in F
+    twist = np.linalg.inv(X) @ X_dot  # velocity of F relative to G, in axes of F
     V = subspace_motion(kind.subspace(q), v)
     close([twist[2, 1], twist[0, 2], twist[1, 0]], list(V.ang), 1e-14)
     close(twist[:3, 3], list(V.lin), 1e-14)
@@ -113,7 +113,10 @@ def test_integrate_begins_along_rate(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("size", [0.0, 1e-9, 9e-5, 1.1e-4, 1e-2, 1.0, 3.0])
 def test_integrate_is_the_motion_under_a_constant_velocity(name: str, size: float) -> None:
-    """exp is a group of one parameter: two halves make a whole. The sizes cross the switch to the series near zero."""
+    """Integrating twice over half a step gives the whole step (a one-parameter group).
+
+    The sizes cross the switch to the series near zero.
+    """
     kind = make(name)
     q, v, _ = state(kind)
     dv = [size * x for x in v]
@@ -128,21 +131,24 @@ def test_integrate_is_the_motion_under_a_constant_velocity(name: str, size: floa
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("size", [0.0, 1e-9, 1e-3, 0.06, 0.07, 1.0, 1.7])
 def test_difference_is_integrate_undone(name: str, size: float) -> None:
-    """The sizes cross the switch to the series near zero, and go nearly half a turn far."""
+    """`difference` inverts `integrate`.
+
+    The sizes cross the switch to the series near zero and reach almost half a turn.
+    """
     kind = make(name)
     q, v, _ = state(kind)
     dv = [size * x for x in v]
     there = kind.integrate(q, dv)
     close(kind.difference(q, there), dv, 4e-15)
     close(kind.difference(there, q), [-x for x in dv], 4e-15)
-    if name in ("spherical", "floating"):  # a quaternion and its negative are the same place
+    if name in ("spherical", "floating"):  # a quaternion and its negative are the same rotation
         close(kind.difference(q, [*there[:-4], *(-x for x in there[-4:])]), dv, 4e-15)
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("size", [0.0, 1e-6, 0.06, 0.07, 1.7])
 def test_difference_has_the_derivative_of_what_it_undoes(name: str, size: float) -> None:
-    """To nearly as many digits as itself, on both sides of the switch to the series."""
+    """The derivative of `difference` is nearly as accurate as its value, on both sides of the switch to the series."""
     kind = make(name)
     q, v, w = state(kind)
     dv = [size * x for x in v]
@@ -153,7 +159,7 @@ def test_difference_has_the_derivative_of_what_it_undoes(name: str, size: float)
 def test_half_a_turn_is_the_farthest() -> None:
     kind = make("spherical")
     q, _, _ = state(kind)
-    there = kind.integrate(q, [3.5, 0.0, 0.0])  # by the other way round, it is nearer
+    there = kind.integrate(q, [3.5, 0.0, 0.0])  # the shorter way round
     close(kind.difference(q, there), [3.5 - 2 * np.pi, 0.0, 0.0], 1e-15)
     close(kind.difference(q, kind.integrate(q, [0.0, 3.14159, 0.0])), [0.0, 3.14159, 0.0], 1e-15)
 
@@ -169,7 +175,7 @@ def test_subspace_rate_is_the_change_of_each_column(name: str, angle0: float) ->
 
 @pytest.mark.parametrize("name", KINDS)
 def test_integrate_against_small_steps(name: str) -> None:
-    """Runge-Kutta on dq/dt = rate(q, v) with constant v gets to the same place."""
+    """`integrate` agrees with small Runge-Kutta steps of dq/dt = rate(q, v) with constant v."""
     kind = make(name)
     x, v, _ = state(kind)
     q, n = np.array(x), 50
@@ -195,7 +201,7 @@ def test_forces_on_coordinates_have_the_power_of_forces_on_velocities(name: str)
 
 @pytest.mark.parametrize(("name", "angle0"), VARIANTS)
 def test_what_is_unfelt_looks_the_same_from_the_parent(name: str, angle0: float) -> None:
-    """Inertia that the parent may carry instead: seen from there, no motion of the joint changes it."""
+    """Inertia that no motion of the joint changes, seen from the parent, may be moved to the parent."""
     kind = make(name, angle0)
     given = kind.unfelt(Inertia(1.5, Vec(0.1, 0.2, 0.3), SymMat(1.0, 1.2, 1.4, 0.1, 0.2, 0.3)))
 
@@ -221,12 +227,12 @@ def test_quaternions() -> None:
     close(R(-a), R(a), 0)
     c, s = np.cos(0.4), np.sin(0.4)
     close(R([np.sin(0.2), 0.0, 0.0, np.cos(0.2)]), [[1, 0, 0], [0, c, -s], [0, s, c]], 1e-15)
-    close(np.dot(quaternion_rate(a.tolist(), Vec(0.1, 0.2, 0.3)), a), 0.0, 1e-16)  # length does not change
+    close(np.dot(quaternion_rate(a.tolist(), Vec(0.1, 0.2, 0.3)), a), 0.0, 1e-16)  # the length stays constant
 
 
 @pytest.mark.parametrize("rotation", [2.0 * np.eye(3), -np.eye(3), np.diag([1.0, 1.0, -1.0]), np.zeros((3, 3))])
 def test_only_rotations_are_rotations(rotation: Array) -> None:
-    """A mirror image has orthonormal rows too, and would give a mechanism that cannot be built."""
+    """A mirror image is refused as a rotation, although its rows are orthonormal."""
     body, R = Body("b", 1.0), matrix(rotation)
     with pytest.raises(ModelError, match=r'joint "j": rotation .* right-handed'):
         mechanism_of("m", [body], [Joint("j", "revolute", "ground", "b", R)])

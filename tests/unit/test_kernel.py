@@ -1,4 +1,4 @@
-"""A kernel as its callers see it: shapes, broadcasting, out=, threads, keywords, and an answer to every bad input."""
+"""A kernel's interface: shapes, broadcasting, out=, threads, keywords, and errors for bad input."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_scalar_outputs_are_scalars(arm: Mechanism) -> None:
 
 
 def test_a_kernel_is_pure(arm: Mechanism, dynamics: Kernel) -> None:
-    """Called one by one or together, in any order, first or last: the same bits, and the inputs as they were."""
+    """A kernel is pure: single and joint calls in any order give the same bits, and the inputs stay unchanged."""
     q, v, tau = arm.random(3, (37,))
     copies = q.copy(), v.copy(), tau.copy()
     together = dynamics(q, v, tau)
@@ -162,7 +162,7 @@ def test_out_may_be_an_input_or_a_view_of_one(arm: Mechanism, dynamics: Kernel) 
     right = dynamics(q, v, tau)
     x = tau.copy()
     assert np.array_equal(dynamics(q, v, x, out=x), right)
-    # One row further on, either way: a kernel that wrote while it read would see its own results.
+    # Shifted by one row either way: a kernel that wrote while it reads would read its own results.
     for source, target in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
         shifted = np.empty((22, arm.nv))
         shifted[source] = tau
@@ -202,8 +202,10 @@ def test_threads_share_the_rows_out(arm: Mechanism, dynamics: Kernel, shares: in
 
 
 def test_other_threads_run_while_a_batch_does(arm: Mechanism, dynamics: Kernel) -> None:
-    """The GIL is free during a batch. With so long a switch interval nobody is made to give it up: whoever lets it go
-    does so by himself, and between the two looks at the counter only the kernel can.
+    """The GIL is released during a batch.
+
+    The switch interval is so long that no thread is forced to release it. Between the two reads of the counter only the
+    kernel can release it.
     """
     q, v, tau = arm.random(2, (100_000,))
     counted, stop, started = [0], threading.Event(), threading.Event()
@@ -212,7 +214,7 @@ def test_other_threads_run_while_a_batch_does(arm: Mechanism, dynamics: Kernel) 
         started.set()
         while not stop.is_set():
             counted[0] += 1
-            time.sleep(0)  # lets go
+            time.sleep(0)  # releases the GIL
 
     thread, interval = threading.Thread(target=count), sys.getswitchinterval()
     thread.start()
@@ -220,7 +222,7 @@ def test_other_threads_run_while_a_batch_does(arm: Mechanism, dynamics: Kernel) 
     try:
         sys.setswitchinterval(100.0)
         gained = 0
-        for _ in range(20):  # a busy machine may not give the other thread a core in each
+        for _ in range(20):  # a busy machine may not give both threads a core every time
             before = counted[0]
             dynamics(q, v, tau)
             gained += counted[0] - before
@@ -247,7 +249,7 @@ def test_many_threads_may_call_one_kernel(arm: Mechanism, dynamics: Kernel) -> N
     assert results == [True] * 4
 
 
-# -- bad input: one clear error each, and none of it reaches the machine code
+# -- bad input: one clear error each, before machine code runs
 
 
 def calls(arm: Mechanism) -> dict[str, tuple[tuple[Any, ...], dict[str, Any], str]]:
@@ -295,7 +297,7 @@ def test_bad_calls_are_explained(arm: Mechanism, dynamics: Kernel, case: str) ->
 
 
 def test_a_nan_is_found_wherever_it_is(arm: Mechanism, dynamics: Kernel) -> None:
-    """In every element of every input, in whole blocks and in the tail, on one thread and on two."""
+    """A NaN is found in every element of every input, in whole blocks and in the tail, on one thread and on two."""
     two = bc.kernel(arm, "forward_dynamics", threads=2)
     inputs = dict(zip("qvt", arm.random(0, (19,))))
     for name, x in inputs.items():
@@ -314,7 +316,7 @@ def test_a_nan_is_found_wherever_it_is(arm: Mechanism, dynamics: Kernel) -> None
 
 
 def test_a_nan_is_found_even_where_nothing_depends_on_it(arm: Mechanism) -> None:
-    """The first body's pose needs only the first coordinate; a NaN in another is still a mistake of the caller."""
+    """A NaN is an error even in an input without influence, such as a later coordinate for the first body's pose."""
     q, _, _ = arm.random(0)
     for i in range(arm.nq):
         bad = q.copy()
@@ -326,7 +328,7 @@ def test_a_nan_is_found_even_where_nothing_depends_on_it(arm: Mechanism) -> None
 
 
 def test_huge_numbers_are_numbers(dynamics: Kernel, arm: Mechanism) -> None:
-    """Sums of finite numbers may overflow; that is no reason to refuse them."""
+    """Huge finite inputs are accepted, although sums of them may overflow."""
     q, v, _ = arm.random(0)
     result = dynamics(q, v, np.full(arm.nv, 1e308))
     assert result.shape == (arm.nv,)
@@ -436,7 +438,7 @@ def test_float32(arm: Mechanism) -> None:
 
 
 def test_a_massless_leaf_is_explained() -> None:
-    """Its acceleration is not determined; the message must say so in words of the mechanism."""
+    """A massless leaf raises an error that names the body, because its acceleration is undetermined."""
     b = bc.Builder("hollow")
     b.body("arm", mass=1.0, com=(0.1, 0, 0))
     b.body("ghost")
@@ -463,7 +465,10 @@ def test_graph_of_a_quantity_without_compiling(arm: Mechanism) -> None:
     ("kind", "inertia"), [("spherical", (0, 0, 0)), ("floating", (0, 0, 0)), ("floating", (0, 0.1, 0.1))]
 )
 def test_what_can_move_without_moving_inertia_is_refused(kind: str, inertia: tuple[float, ...]) -> None:
-    """A point on a ball joint, a thin rod in space: rounding would give accelerations of 1e16."""
+    """Joints that can move without moving inertia are refused: a point on a ball joint, a thin rod in space.
+
+    Rounding would give accelerations of 1e16.
+    """
     b = bc.Builder("spinning")
     b.body("load", mass=500.0, com=(1.4, 0.3, -4.0), inertia=inertia)
     b.joint("eye", kind, "ground", "load", point=(1, 0, 0))
@@ -487,7 +492,7 @@ def test_joints_that_are_singular_only_together_are_named() -> None:
 
 
 def dummy_between(inertia: float) -> Mechanism:
-    """Two hinges about one axis, and between them a body of little inertia."""
+    """Return two hinges about one axis with a body of little inertia between them."""
     b = bc.Builder("dummy")
     b.body("dummy", mass=1e-3, inertia=(inertia, inertia, inertia))
     b.body("load", mass=500.0, inertia=(900.0, 900.0, 900.0))
@@ -497,19 +502,21 @@ def dummy_between(inertia: float) -> Mechanism:
 
 
 def test_bodies_that_resist_by_themselves_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the quick look at the bodies is content, so is the long one at the mass matrix, and not only then."""
+    """A mechanism that passes the quick check of bodies also passes the full check of the mass matrix, which is
+    skipped.
+    """
     for seed in range(20):
         m = random_tree(seed, [("revolute", "prismatic")[seed >> k & 1] for k in range(5)])
         if m.tree.has_massive_bodies:
             singular_mass.check_mass_matrix(m)
-    assert not random_tree(0, ["spherical"]).tree.has_massive_bodies  # several axes take the long look
+    assert not random_tree(0, ["spherical"]).tree.has_massive_bodies  # several axes need the full check
     for m in (bc.zoo.puma600(), bc.zoo.stanford(), bc.zoo.torso(), bc.zoo.excavator()):
         assert m.tree.has_massive_bodies
         singular_mass.check_mass_matrix(m)
     heavy, light = dummy_between(1e-3), dummy_between(1e-12)
     assert heavy.tree.has_massive_bodies
     singular_mass.check_mass_matrix(heavy)
-    assert not light.tree.has_massive_bodies  # rounding hides it
+    assert not light.tree.has_massive_bodies  # rounding hides the inertia
     with pytest.raises(ModelError, match='"inner", "outer" can move together without moving any inertia'):
         light.forward_dynamics([0, 0], [0, 0], [0, 1])
     monkeypatch.setattr(singular_mass, "check_mass_matrix", lambda m: pytest.fail("asked for nothing"))
@@ -540,7 +547,7 @@ def test_a_forked_child_has_threads_of_its_own(arm: Mechanism) -> None:
 
 
 def test_an_interrupt_waits_for_the_other_threads(arm: Mechanism) -> None:
-    """The arrays of an interrupted call must not be freed under a thread that still writes to them."""
+    """An interrupt waits for the other threads, because arrays must not be freed while a thread writes to them."""
     k = bc.kernel(arm, "forward_dynamics", threads=2)
     state = arm.random(0, (2 * k.signature.rows_per_thread,))
     many, finished = k._many, []

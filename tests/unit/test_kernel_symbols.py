@@ -1,4 +1,4 @@
-"""Quantities inside functions that are traced: controllers that know the model."""
+"""Quantities of a mechanism inside traced functions: model-based controllers."""
 
 from __future__ import annotations
 

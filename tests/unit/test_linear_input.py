@@ -1,4 +1,4 @@
-"""What people give to bc.linearize: names, shapes, points that cannot be, and what they are told."""
+"""Arguments of bc.linearize: names, shapes, invalid operating points, and their messages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def test_loops_must_be_closed() -> None:
 
 
 def test_a_singular_configuration_is_not_a_number_and_said() -> None:
-    """A parallelogram that lies flat can go on in two ways; the other points are not touched by it."""
+    """A singular operating point gives NaN and a message, and does not affect the other points.
+
+    A flat parallelogram can move in two ways.
+    """
     m = bc.zoo.n_four_bar(1)
     good, _ = m.assemble()
     flat, _ = m.assemble([np.pi / 2 if n.startswith("A") else -np.pi / 2 for n in m.columns[0]])
@@ -128,7 +131,7 @@ MANY = {"shoulder.q": np.linspace(-1.0, 1.0, 50), "elbow.v": 0.3}
 
 
 def test_where_many_points_are_computed() -> None:
-    """On threads the same to the last bit; without a GPU a word, and the CPU."""
+    """Many points give the same bits on several threads; without a GPU the CPU is used, with a message."""
     want = bc.linearize(arm(), at=MANY)
     np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, threads=2).A, want.A)
     with pytest.raises(bc.InputError, match="threads is 0"):

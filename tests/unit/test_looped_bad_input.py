@@ -1,6 +1,4 @@
-"""Loops that are wrong, in every way that a mechanism comes in, by every way that it is used: a message that names the
-loop and says what to try, and no traceback.
-"""
+"""Invalid loops, from every input format and in every use, raise an error that names the loop and a remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.errors import BellcrankError
 
-# A crank of 1 m and a second one, `apart` from it. Loops join a point of the one to a point of the other.
-Pairs = dict[str, tuple[str, float, str, float]]  # loop: body and how far out on it, twice
+# A crank of 1 m and a second one at the distance `apart`. Loops join a point of one to a point of the other.
+Pairs = dict[str, tuple[str, float, str, float]]  # loop: body and distance along it, twice
 APART: Pairs = {"gap": ("left", 1.0, "right", 1.0)}
 ITSELF: Pairs = {"gap": ("left", 1.0, "left", 0.5)}
 CONTRARY: Pairs = {"one": ("left", 1.0, "right", 0.0), "two": ("left", 0.9, "right", 0.3)}
@@ -61,7 +59,7 @@ def constraint(apart: float, loops: Pairs, folder: Path) -> Path:
 
 
 def beside(apart: float, loops: Pairs, folder: Path) -> Path:
-    """YAML beside the file: its loops are between links, and have their names."""
+    """Write YAML beside the file: its loops are between links, and have their names."""
     tips, pairs = "", []
     for name, (a, x, b, y) in loops.items():
         ends = []
@@ -124,7 +122,7 @@ def test_loops_that_cannot_close(use: str, apart: float, loops: Pairs, spelling:
     said = str(error.value)
     assert all(name in said for name in loops), said
     assert "these equations are not satisfied" in said
-    assert "points, axes and lengths" in said  # what to try
+    assert "points, axes and lengths" in said  # the remedy
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -137,10 +135,13 @@ def test_a_loop_that_closes_on_itself(spelling: Spelling, tmp_path: Path) -> Non
     assert "different bodies" in said or "Leave it out" in said
 
 
-@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # a triangle does not
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # a triangle cannot move
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_start_far_from_assembly(spelling: Spelling, tmp_path: Path) -> None:
-    """Two cranks of 1 m whose feet are 1 m apart, both along x: a metre open, and it does close, as a triangle."""
+    """A start 1 m from closure is assembled.
+
+    Two cranks of 1 m on pivots 1 m apart, both along x, close to a triangle.
+    """
     m = made(spelling(1.0, APART, tmp_path))
     with pytest.raises(BellcrankError, match=r"q0 does not close the loops of .*gap.*: x 1 .*assemble\(q0\)"):
         bc.simulate(m, 0.01)
@@ -150,10 +151,10 @@ def test_a_start_far_from_assembly(spelling: Spelling, tmp_path: Path) -> None:
     assert abs(m.closure(q)).max() < 1e-10
 
 
-@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # flat, it does
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # the flat one cannot move
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_singular_start(spelling: Spelling, tmp_path: Path) -> None:
-    """The same two, 2 m apart: they meet in the middle, in a line, and can get nowhere from there."""
+    """Two cranks of 1 m on pivots 2 m apart raise an error: they meet in one line, which is singular and immobile."""
     loops: Pairs = {"gap": ("left", 1.0, "right", -1.0)}
     m = made(spelling(2.0, loops, tmp_path))
     with pytest.raises(BellcrankError) as error:

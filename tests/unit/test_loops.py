@@ -1,4 +1,4 @@
-"""Closed loops in Python: what closes them, where they are cut, and what is refused."""
+"""Closed loops in Python: loop kinds, the choice of cuts, and refused input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bellcrank.model.parts import EQUATIONS
 from bellcrank.parameters import parameter
 from bellcrank.record import mechanism_json as parts
 
-# Of a four-bar: name -> parent, child, point.
+# A four-bar: name -> parent, child, point.
 BARS = {
     "R1": ("ground", "crank", (0, 0, 0)),
     "R2": ("crank", "coupler", (0, 1, 0)),
@@ -46,7 +46,7 @@ def fourbar(order: Sequence[str] = tuple(BARS), **options: Any) -> Mechanism:
 
 
 def tree() -> Builder:
-    """The same without the last joint."""
+    """Return the mechanism without its last joint."""
     b = bars()
     for name in ("R1", "R2", "R3"):
         parent, child, point = BARS[name]
@@ -98,7 +98,7 @@ def test_every_kind_of_loop() -> None:
         "gear": {"joints": ("R1", "R2"), "ratio": 2, "offset": 0.1},
     }
     for kind in EQUATIONS:
-        if kind == "rack" or kind in BUILDER_METHODS:  # those have tests of their own
+        if kind == "rack" or kind in BUILDER_METHODS:  # tested elsewhere
             continue
         b = tree()
         ends = () if kind == "gear" else ("rocker", "ground")
@@ -165,7 +165,7 @@ def test_ends_on_welded_bodies_are_found() -> None:
     np.testing.assert_allclose(pose(m, [0, 0, 0], "end.a")[:3, 3], [2.5, 1, 0])
 
 
-# -- where to cut
+# -- choice of cuts
 
 
 def test_joints_that_form_a_loop_are_cut_where_the_ways_are_short() -> None:
@@ -180,7 +180,10 @@ def test_joints_that_form_a_loop_are_cut_where_the_ways_are_short() -> None:
 
 
 def test_every_order_of_joints_is_the_same_mechanism() -> None:
-    """A crank angle of 0.3 and the two that close the parallelogram: all bodies are where they are in any order."""
+    """Every order of joints gives the same mechanism: all bodies have the same poses.
+
+    The configuration has a crank angle of 0.3; the other two angles close the parallelogram.
+    """
     angles = {"R1": 0.3, "R2": -0.3, "R3": 0.3, "R4": -0.3}
     found = {}
     for order in itertools.permutations(BARS):
@@ -252,7 +255,7 @@ def test_a_joint_that_cannot_be_turned_round() -> None:
 
 
 def test_cuts_of_many_windows() -> None:
-    """Of N windows with 2N + 1 rods N joints are cut, and no rod is further from the ground than two."""
+    """For N windows with 2N + 1 rods N joints are cut, and no rod is more than two joints from the ground."""
     n = 12
     b = Builder("windows")
     for i in range(n + 1):
@@ -267,7 +270,7 @@ def test_cuts_of_many_windows() -> None:
     assert max(len(m.tree.path(i)) for i in range(len(m.bodies))) == 2
 
 
-# -- what is refused
+# -- refused input
 
 BAD: dict[str, tuple[Any, str]] = {
     "unknown kind": (lambda b: b.close("x", "hinge", "rocker", "ground", point=(0, 0, 0)), 'no loop type "hinge"'),

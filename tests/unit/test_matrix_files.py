@@ -1,4 +1,4 @@
-"""Matrices from other programs: Nastran's OUTPUT4 and Abaqus' files, whole and cut short."""
+"""Matrices from other programs: Nastran's OUTPUT4 and Abaqus files, complete and truncated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def number(x: float) -> str:
 
 
 def columns(values: Any, headers: Any) -> str:
-    """The file of one matrix, with what stands over the numbers of each column, and their runs."""
+    """Return the file of one matrix, with a header for each column and for each run of numbers."""
     out = []
     for j, column in enumerate(np.asarray(values).T):
         runs, i = [], 0
@@ -76,7 +76,7 @@ def test_op4(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_program(tmp_path: Path) -> None:
-    """As pyYeti 1.4 writes the first column of A, sparse, and as the manual has the header of a string."""
+    """Files of other programs are read: a sparse column of A from pyYeti 1.4, and the string header of the manual."""
     path = tmp_path / "k.op4"
     path.write_text(
         "       1       4       2       2KAA     1P,3E23.16\n       1       0       6\n     196609\n"
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_named(old: str, new: str, what: str, tmp_path: Path) -
 
 
 def binary(kind: str, end: str, word: int, name: str = "KAA", values: Any = A) -> bytes:
-    """The same unformatted: records between two counts of their bytes."""
+    """Return the unformatted form of the file: records between two byte counts."""
     out = []
     double = 8 // word  # words of a number
 
@@ -151,7 +151,7 @@ def test_binary_files(kind: str, end: str, word: int, tmp_path: Path) -> None:
     whole = path.read_bytes()
     for cut in range(8, len(whole), 7):
         path.write_bytes(whole[:cut])
-        if cut == len(whole) // 2:  # between two matrices: the first is whole
+        if cut == len(whole) // 2:  # between two matrices: the first one is complete
             continue
         with pytest.raises(ReadError, match=r"cut short|begins with|numbers of|which"):
             bc.read_matrix(path, "MAA")

@@ -1,4 +1,4 @@
-"""MBDyn's .fem files: written, read again, and cut short."""
+"""MBDyn's .fem files: written, read again, and truncated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BAR = Beam(1.0, bc.Section.rectangle(0.02, 0.03), bc.Material.steel(), elements=
 
 
 def lumped() -> Any:
-    """A bar whose mass is at its nodes, so that nothing is lost in the file."""
+    """Return a bar with lumped masses at its nodes, which the file can store without loss."""
     K, M = BAR.matrices
     diagonal = np.zeros(len(M))
     for d in range(3):
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     one, other = (swinging(s) for s in (structure, again))
     q, v, tau = one.random(3)
     signs = np.ones(one.nv)
-    for k in one.tree.flexible[0].v_index:  # a mode may be turned round
+    for k in one.tree.flexible[0].v_index:  # the sign of a mode is arbitrary
         probe = np.zeros(one.nq)
         probe[k] = 1e-3
         a, b = (m.pose(probe, "bar.pin")[:3, 3] - m.pose(np.zeros(m.nq), "bar.pin")[:3, 3] for m in (one, other))

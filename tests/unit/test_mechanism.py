@@ -1,4 +1,4 @@
-"""The Mechanism as a Python object: it cannot be changed, can be copied, and tells what it has."""
+"""The Mechanism as a Python object: immutable, copyable, and with an informative text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of large records is used again, and never while someone looks at it."""
+"""Memory of large records is reused, and never while something refers to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_used_again_once_nobody_looks(monkeypatch) -> None:
     del first
     other = m.rows((10, 10))
     other[:] = 0.0
-    assert (column == 7.0).all()  # a view of a view of a record that is gone
+    assert (column == 7.0).all()  # a view of a view of a deleted record
     there = place(other)
     assert there != at
     del other
@@ -35,7 +35,7 @@ def test_what_is_far_too_large_is_given_back(monkeypatch) -> None:
     m = RowMemory()
     m.rows((1000,))
     assert m.rows((400,)).base.size == 400
-    assert m.rows((500,)).base.size == 500  # too small
+    assert m.rows((500,)).base.size == 500  # too small to be reused
 
 
 def test_small_ones_are_not_kept() -> None:

@@ -1,4 +1,4 @@
-"""Meshes from files: the same tetrahedron in every format, robots that are drawn so, and what is refused by name."""
+"""Meshes from files: the same tetrahedron in every format, robots drawn with them, and messages for faulty files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VOLUME = 1.0
 
 
 def volume(m: Mesh) -> float:
-    """By the divergence theorem: positive where triangles look outwards."""
+    """Return the volume by the divergence theorem: positive where triangles face outwards."""
     a, b, c = (m.corners[m.triangles[:, k]] for k in range(3))
     return float((a * np.cross(b, c)).sum() / 6.0)
 
@@ -55,7 +55,7 @@ def obj() -> str:
 
 
 def dae() -> str:
-    """In centimetres, under a node that doubles and one that halves."""
+    """Return COLLADA in centimetres, under a node that doubles and one that halves."""
     numbers = " ".join(f"{100 * x:g}" for x in CORNERS.ravel())
     faces = " ".join(str(k) for k in FACES.ravel())
     return f"""<?xml version="1.0"?><COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
@@ -126,7 +126,7 @@ def test_every_format_has_the_same_body(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_were_cut_off_are_named(name: str, tmp_path: Path) -> None:
-    """Never anything but a ReadError with the file's name, or a mesh that is whole in itself."""
+    """A truncated file gives a ReadError with its name, or a sound mesh."""
     rng = np.random.default_rng(1)
     file = tmp_path / name
     for _ in range(40):
@@ -143,7 +143,7 @@ def test_files_that_were_cut_off_are_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.filterwarnings("error")
 def test_damaged_files_are_named(name: str, tmp_path: Path) -> None:
-    """Odd numbers, flipped bits, pieces doubled or gone: a short ReadError with the file's name, or a sound mesh."""
+    """Odd numbers, flipped bits, doubled or missing parts: a short ReadError with the file's name, or a sound mesh."""
     rng, file = random.Random(3), tmp_path / name
     for _ in range(150):
         data = bytearray(FILES[name])
@@ -176,7 +176,7 @@ def damaged(rng: random.Random, data: bytearray, text: bool) -> bytearray:
 
 
 def test_scenes_that_hold_each_other_have_an_end(tmp_path: Path) -> None:
-    """Forty nodes, each twice the next one, are more triangles than there is memory in the world."""
+    """Nested scenes are limited: forty nodes, each with twice the next one, would exceed any memory."""
     scene = json.loads(FILES["a.gltf"])
     scene["nodes"] = [{"children": [k + 1, k + 1]} for k in range(40)] + [{"mesh": 0}]
     (tmp_path / "x.gltf").write_text(json.dumps(scene))
@@ -204,7 +204,7 @@ def test_what_is_missing_large_or_another_thing_is_said(tmp_path: Path, monkeypa
 
 
 def test_a_simpler_mesh_is_nearly_the_same_body() -> None:
-    """A ball of many triangles: few are left, and its volume and its closedness stay."""
+    """A simplified ball has few triangles, nearly the same volume, and stays closed."""
     n = 120
     a, b = np.meshgrid(np.linspace(0, np.pi, n), np.linspace(0, 2 * np.pi, n, endpoint=False), indexing="ij")
     corners = np.stack([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)], -1).reshape(-1, 3)
@@ -231,7 +231,10 @@ ROBOT = f"""<robot name="r"><material name="blue"><color rgba="0 0 1 1"/></mater
 
 
 def test_a_robot_is_drawn_with_its_own_meshes(tmp_path: Path) -> None:
-    """Scaled, moved, painted; what was welded is on the body it became a part of; what is missing is said."""
+    """A robot is drawn with its meshes: scaled, moved, coloured; missing files are reported.
+
+    Meshes of welded links are on the body that contains them.
+    """
     folder = tmp_path / "here" / "urdf"
     folder.mkdir(parents=True)
     (tmp_path / "here" / "a.obj").write_bytes(FILES["a.obj"])
@@ -269,7 +272,7 @@ def test_round_shapes_are_closed_and_look_outwards(tmp_path: Path) -> None:
 
 
 def _gltf_bomb(nodes: int, primitives: int, count: int) -> str:
-    """One buffer, which very many primitives and nodes refer to."""
+    """Return one buffer to which very many primitives and nodes refer."""
     data = base64.b64encode(np.zeros(3 * count, "<f4").tobytes()).decode()
     part = {"attributes": {"POSITION": 0}}
     given = {
@@ -284,7 +287,7 @@ def _gltf_bomb(nodes: int, primitives: int, count: int) -> str:
 
 
 def _dae_bomb(nodes: int, faces: str, count: int, corners: int = 3) -> str:
-    """One geometry with very many lists of faces, or nodes that refer to it."""
+    """Return one geometry with very many lists of faces, or nodes that refer to it."""
     numbers = " ".join(["0"] * 3 * corners)
     return f"""<COLLADA><library_geometries><geometry id="g"><mesh>
     <source id="p"><float_array>{numbers}</float_array></source>
@@ -296,7 +299,7 @@ def _dae_bomb(nodes: int, faces: str, count: int, corners: int = 3) -> str:
 
 _TRIANGLE = '<triangles><input semantic="VERTEX" source="#v" offset="0"/><p>0 1 2</p></triangles>'
 _NOTHING = '<triangles><input semantic="VERTEX" source="#v" offset="0"/><p></p></triangles>'
-# Faces that take the same corners again and again, because the number of corners of every second one is negative.
+# Faces that use the same corners repeatedly, because the number of corners of every second one is negative.
 _FANS = f"""<polylist><input semantic="VERTEX" source="#v" offset="0"/>
     <vcount>{"5000 -5000 " * 20_000}5000</vcount><p>{"0 1 2 " * 2000}</p></polylist>"""
 BOMBS = {
@@ -312,7 +315,10 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_small_files_that_describe_too_much_are_refused_or_read_at_once(name: str, tmp_path: Path) -> None:
-    """Each of these took minutes or gigabytes: in a process with little memory and little time it ends by itself."""
+    """Small files that describe too much are refused or read at once, in a process with little memory and little time.
+
+    Each of them once took minutes or gigabytes.
+    """
     (tmp_path / name).write_text(BOMBS[name])
     program = (
         "import resource, sys\n"

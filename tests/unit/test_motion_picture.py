@@ -1,4 +1,4 @@
-"""Pictures that move: a group for each moment, shown one after the other; what goes away is followed."""
+"""Animated SVG: one group for each time, shown one after the other; moving machines stay in view."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_moment_is_shown_in_its_time(tmp_path: Path) -> None:
     assert len(groups) == 20
     delays = [float(re.findall(r"[\d.]+", g.attrib["style"])[0]) for g in groups]
     np.testing.assert_allclose(delays, np.arange(20) * 4.0 / 20, atol=1e-3)
-    assert len({ElementTree.tostring(g) for g in groups}) == 20  # it moves
+    assert len({ElementTree.tostring(g) for g in groups}) == 20  # the groups differ, so it moves
     assert "<script" not in file.read_text("utf-8")
 
 
@@ -45,7 +45,7 @@ def test_what_goes_away_is_followed(tmp_path: Path) -> None:
         corners = [p.attrib["points"] for p in group.findall(f"{SPACE}polygon")]
         x, y = np.array([[float(c) for c in corner.split(",")] for p in corners for corner in p.split()]).T
         assert ((x > 0) & (x < WIDTH) & (y > 0) & (y < HEIGHT)).any()
-        assert group.findall(f"{SPACE}path")  # ground that it goes over
+        assert group.findall(f"{SPACE}path")  # the ground under it
 
 
 def test_bad_input(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where nothing can be kept, everything works as ever and compiles anew, and one line says so."""
+"""Without a writable cache folder everything works, compiles every time, and prints one line about it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_every_command_goes_on(nowhere: str, command: str) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="containers are Linux")
 def test_a_process_of_such_a_user(tmp_path: Path) -> None:
-    """As a container runs it: another process, without any of the variables."""
+    """A process without any of the environment variables runs, as in a container."""
     code = "import pwd\ndef no(uid): raise KeyError(uid)\npwd.getpwuid = no\n"
     code += "import bellcrank as bc\nprint(bc.zoo.chain(1).mass_matrix([0.0]).shape)"
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(bc.__file__).parents[1])}

@@ -1,4 +1,4 @@
-"""How large states usually are, from the model alone."""
+"""Typical magnitudes of states, estimated from the model alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_parts_say_it_of_their_states_and_others_follow_by_their_unit() -> None:
 
 
 def test_a_mode_bends_as_far_as_weight_can_bend_it() -> None:
-    """What it is at rest is the share that is lifted by all of its mass at once."""
+    """The nominal value of a mode is at least its static deflection under gravity in the worst direction."""
     s = MACHINES["excavator_flexible"]().system
     found = by_name(s)
     for body in s.mechanism.flexible:

@@ -1,4 +1,4 @@
-"""What a notebook shows: every noun shows itself, once, with nothing from elsewhere, whatever its names are."""
+"""Rich display in notebooks: every public object shows itself once, without external resources, with any names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Balanced(HTMLParser):
-    """Every element that is opened is closed; texts and addresses are kept."""
+    """An HTML parser that checks that every element is closed, and keeps texts and addresses."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Balanced(HTMLParser):
 
 def shown(thing: Any) -> Balanced:
     others = ("_repr_svg_", "_repr_png_", "_repr_mimebundle_", "_ipython_display_")
-    assert not any(hasattr(thing, name) for name in others)  # once, not twice
+    assert not any(hasattr(thing, name) for name in others)  # one kind of display, not two
     found = Balanced(thing._repr_html_())
     assert found.addresses == []
     return found
@@ -60,7 +60,7 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
     m = bc.zoo.load(name)
     found = shown(m)
     assert str(m).splitlines()[0] in found.text
-    # by its own style: Jupyter's for pre has proportional letters, and breaks lines
+    # An explicit style: Jupyter's style of pre has proportional letters and breaks lines.
     assert '<pre style="font-family:monospace;font-size:.88em;white-space:pre;' in m._repr_html_()
     picture = ET.fromstring(re.search(r"<svg.*?</svg>", m._repr_html_(), re.DOTALL)[0])  # type: ignore[index]
     assert len(picture) >= len(m.bodies)
@@ -69,7 +69,7 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
 
 
 def test_what_is_near_is_drawn_last() -> None:
-    """Two boxes, one behind the other as the eye is placed: the nearer one comes later."""
+    """The nearer of two boxes in line with the camera is drawn last."""
     b = bc.Builder("two")
     eye = static_picture._view_rotation(np.array([0.0, 0.0, 1.0]))[2]
     for name, far in (("near", 2.0), ("far", -2.0)):

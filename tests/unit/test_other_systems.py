@@ -1,4 +1,4 @@
-"""What macOS and Windows have instead of what Linux has: clocks, memory, priorities, renames. Tried here, as if."""
+"""Substitutes for Linux features on macOS and Windows, emulated here: clocks, memory, priorities, renames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatc
     assert time.monotonic() - began > 0.1
     run = bc.simulate(arm, seconds=float(driven.t[-1]), q0=[0.5], step=1 / 100)
     rows = np.rint(driven.t * 100).astype(int)
-    assert len(driven) > 2  # on a busy computer periods are left out
+    assert len(driven) > 2  # on a busy computer periods are skipped
     assert np.allclose(driven.q, run.q[rows], atol=1e-12)
 
 
@@ -46,7 +46,7 @@ def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     until = clock.now() + 20_000_000
     clock.sleep(until)
     assert clock.now() >= until
-    clock.sleep(until)  # over already
+    clock.sleep(until)  # already over
 
 
 def test_code_that_names_what_a_system_does_not_have_is_loaded() -> None:
@@ -77,7 +77,7 @@ def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def nameless(*_: Any, **__: Any) -> Any:
-        raise TypeError("bad argument type for built-in operation")  # Windows, of CDLL(None)
+        raise TypeError("bad argument type for built-in operation")  # as Windows raises it for CDLL(None)
 
     for name in ("sched_setscheduler", "sched_getaffinity", "sched_setaffinity"):
         monkeypatch.delattr(os, name)
@@ -102,7 +102,7 @@ def test_a_rename_waits_for_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     (tmp_path / "new").write_text("x")
     monkeypatch.setattr(atomic_file.os, "replace", busy)
     with pytest.raises(PermissionError):
-        atomic_file.replace(tmp_path / "new", tmp_path / "old")  # elsewhere that is an error at once
+        atomic_file.replace(tmp_path / "new", tmp_path / "old")  # on other systems that is an error at once
     monkeypatch.setattr(atomic_file.os, "name", "nt")
     monkeypatch.setattr(atomic_file, "RENAME_PAUSE_SECONDS", 0.0)
     atomic_file.replace(tmp_path / "new", tmp_path / "old")

@@ -1,4 +1,4 @@
-"""Free numbers: expressions, their table, names in a mechanism, calls and mistakes."""
+"""Free parameters: expressions, their table, names in a mechanism, calls, and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ m, x = bc.parameter("m", 2.0, "kg"), bc.parameter("x", 0.0)
 
 
 def test_folding() -> None:
-    """What cancels is not written, so that a zero mass is not the denominator of its own centre."""
+    """Terms that cancel are not written, so that a zero mass is not the denominator of its own centre of mass."""
     h = x * m
     assert h / m is x
     assert m - m == 0.0
@@ -40,7 +40,7 @@ def test_decisions_are_those_of_a_number_that_may_change() -> None:
 
 
 def test_one_interpreter() -> None:
-    """Nominal values, arrays and nodes come from the same walk."""
+    """Nominal values, arrays and nodes come from the same evaluator."""
     y = where(m < 3.0, sin(x) + sqrt(m), maximum(m, 4.0)) + minimum(x, -1.0) * np.float64(2.0) - abs(x)
     assert nominal(y) == pytest.approx(np.sqrt(2.0) - 2.0)
     g = trace("y", lambda q: {"y": [q + y, y]}, {"q": ()}, ["m", "x"])
@@ -205,7 +205,7 @@ def test_builder_checks_nominal_values() -> None:
 
 
 def test_printed_equations_take_p() -> None:
-    """The printed Python is run: M of the mechanism with other numbers."""
+    """The printed Python code runs and gives M of the mechanism with other parameter values."""
     free = bc.zoo.load("chain(2)").free("link2.mass")
     text = bc.equations(free, "python")
     assert "p: 1 link2.mass" in text

@@ -1,4 +1,4 @@
-"""Values that are given to free parameters: what the Builder refuses of nominal ones is refused of them, too."""
+"""Values given to free parameters are refused where the Builder refuses the same nominal values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ moment = st.floats(-0.05, 0.5).filter(lambda x: abs(x) > 1e-4)
 @few(60)
 @given(st.floats(-1.0, 2.0).filter(lambda x: abs(x) > 1e-3), moment, moment, moment, st.floats(-0.1, 1.0))
 def test_the_builder_and_a_run_agree(mass: float, x: float, y: float, z: float, damping: float) -> None:
-    """What is refused as a number is refused as a value of a parameter, and nothing else."""
+    """A number is refused as a parameter value exactly where it is refused in the model."""
     values = {"mass": mass, "Ix": x, "Iy": y, "Iz": z, "damping": damping}
     try:
         pendulum(mass, (x, y, z), damping=damping)
@@ -81,7 +81,7 @@ def test_the_builder_and_a_run_agree(mass: float, x: float, y: float, z: float, 
 
 
 def test_numbers_that_follow_from_several() -> None:
-    """The mass is a product of two parameters, and the inertia follows it."""
+    """A mass that is a product of two parameters, and an inertia that depends on it, are checked."""
     density, size = bc.parameter("density", 2.0), bc.parameter("size", 1.0)
     m = pendulum(density * size, [0.1 * density * size] * 3)
     bc.simulate(m, 0.01, parameters={"density": [1.0, 3.0]})
@@ -91,7 +91,10 @@ def test_numbers_that_follow_from_several() -> None:
 
 @pytest.mark.parametrize("target", [{}, {"dtype": "float32"}, {"threads": 2}])
 def test_an_array_of_them_is_only_asked_to_be_finite(target: Any) -> None:
-    """It goes straight to machine code, and searches pass through values that nothing has (docs/parameters.md)."""
+    """Arrays of values are only checked to be finite.
+
+    They go directly to machine code, and searches pass through unphysical values (docs/parameters.md).
+    """
     kernel, at = bc.kernel(M, "mass_matrix", **target), list(M.parameters).index("mass")
     p = M.parameters.nominal
     p[at] = -1.0

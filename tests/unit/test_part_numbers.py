@@ -1,4 +1,4 @@
-"""Numbers of actuators, forces and elements: what is no number, or has no end, is refused where a system is made."""
+"""Invalid or infinite numbers of actuators, forces and elements are refused where a system is made."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_of_actuators_and_of_other_people_s_forces() -> None:
 
 @pytest.mark.parametrize("runs", [1, 5, 400])
 def test_what_a_run_gives_to_free_numbers_of_parts(runs: int) -> None:
-    """As it is refused where the part is made: in a batch the run is named, however many there are."""
+    """Parameter values of a run are refused where the part would be refused; in a batch the message names the run."""
     k = bc.parameter("k", 10.0)
     spring = forces.Cable("e", "ground", "link2", 1.0, 2.0 * k + 1.0)
     pad = Pad(bc.parameter("height", -5.0), bears=bc.parameter("bears", 1e4))
@@ -160,7 +160,10 @@ def test_what_a_run_gives_to_free_numbers_of_parts(runs: int) -> None:
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8, np.uint8, np.longdouble])
 @pytest.mark.parametrize("part", [*ELEMENTS, PD("joint1", 90.0, 10.0)], ids=lambda e: type(e).__name__)
 def test_numbers_of_numpy_are_computed_with_as_those_of_python(part: Any, kind: Any) -> None:
-    """A product of float16 is rounded to 11 bits, and one of int8 wraps around: 100 * 2 was -56."""
+    """Numpy numbers are converted to Python floats before any arithmetic.
+
+    A product of float16 is rounded to 11 bits, and one of int8 wraps around: 100 * 2 was -56.
+    """
     own = {name: getattr(part, name) for name in numbers(part)}
     given = {name: kind(max(1.0, min(100.0, 100.0 * x))) for name, x in own.items() if 0.0 < x < math.inf}
     rows = []

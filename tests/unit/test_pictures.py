@@ -1,4 +1,4 @@
-"""Pictures of schedules and graphs: well formed, complete, safe against names, and legible."""
+"""SVG pictures of schedules and graphs: well formed, complete, escaped, and legible."""
 
 from __future__ import annotations
 

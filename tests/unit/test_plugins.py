@@ -1,4 +1,4 @@
-"""A package of somebody else's adds to the tables by entry points: installed by pip, from the example of the page."""
+"""A third-party package adds to the tables by entry points: the example of the documentation, installed by pip."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_it_is_there_by_name_and_its_source_is_in_the_key(package: Path, tmp_pat
     first = python(USE, package, cwd=tmp_path, **own)
     assert first.returncode == 0, first.stderr
     again = python(USE, package, cwd=tmp_path, **own)
-    assert again.stdout.split()[0] == "True"  # found on disk, by what was asked for and the package's source
+    assert again.stdout.split()[0] == "True"  # found on disk by the request and the package's source
     changed = tmp_path / "changed"
     shutil.copytree(package, changed)
     text = (changed / "bellcrank_workshop.py").read_text("utf-8")
@@ -115,7 +115,7 @@ def test_a_broken_package_is_named_and_left_out(tmp_path: Path) -> None:
     assert "uninstall broken" in told
 
 
-# -- what a package consists of
+# -- the files of a package
 
 PARTS = {
     "workshop/__init__.py": "class Rod: pass\n",
@@ -142,7 +142,7 @@ print(k.from_cache, k([0.1, 0.2, 0.3])[0, 0])
 
 
 def written(folder: Path, texts: dict[str, str]) -> None:
-    """Files that are old enough for their times to be believed."""
+    """Write files whose times are old enough to be trusted."""
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def written(folder: Path, texts: dict[str, str]) -> None:
 
 
 def distribution(site: Path, name: str, files: list[str], points: str = "", requires: str = "", **more: str) -> None:
-    """As installers leave it."""
+    """Write a distribution as installers do."""
     about = f"{name.replace('-', '_')}-1.0.dist-info"
     about_it = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n" + (requires and f"Requires-Dist: {requires}\n")
     texts = {"METADATA": about_it, "entry_points.txt": points, **more}
@@ -160,7 +160,7 @@ def distribution(site: Path, name: str, files: list[str], points: str = "", requ
 
 
 def workshop(site: Path, source: Path, how: str) -> None:
-    """The package of PARTS, installed in some way; where it is edited is `source`."""
+    """Install the package of PARTS in one of several ways; `source` is where it is edited."""
     written(source, PARTS)
     files = list(PARTS) if how == "installed" else ["workshop.pth"]
     if how != "installed":
@@ -183,7 +183,10 @@ ADD = "import site, sys; site.addsitedir(sys.argv[1])\n"
 
 @pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])
 def test_what_a_distribution_consists_of(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of its files and of those it is edited with, and neither hidden nor compiled ones."""
+    """A distribution consists of all its files, including those of an editable install.
+
+    Hidden and compiled files are left out.
+    """
     site = tmp_path / "site"
     source = site if how == "installed" else tmp_path / "source"
     workshop(site, source, how)
@@ -222,13 +225,13 @@ def test_a_digest_of_files_is_read_once(tmp_path: Path) -> None:
     assert files_digest(file_stats(files), kept.get, kept.__setitem__) == "known"
     (tmp_path / "b.py").write_text("y")
     os.utime(tmp_path / "b.py", ns=(10**18, 10**18))
-    os.replace(tmp_path / "b.py", tmp_path / "a.py")  # as large, and as old
+    os.replace(tmp_path / "b.py", tmp_path / "a.py")  # of the same size and time
     assert files_digest(file_stats(files), kept.get, kept.__setitem__) not in (first, "known")
 
 
 @pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])
 def test_a_change_of_any_file_of_a_package_is_seen(how: str, tmp_path: Path) -> None:
-    """In a second module, in a helper package, also in one of its own distribution, and in data."""
+    """A change of any file of a package is noticed: a second module, a helper package or distribution, data."""
     site = tmp_path / "site"
     source = site if how == "installed" else tmp_path / "source"
     workshop(site, source, how)

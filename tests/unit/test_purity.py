@@ -1,4 +1,4 @@
-"""Functions that give something else each time are refused where they are traced: random numbers, clocks, counters."""
+"""Impure functions are refused when they are traced: random numbers, clocks, counters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plant(**more: Any) -> bc.System:
 
 
 def uses(f: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
-    """All that traces a function of the user's."""
+    """Return every way to trace a user function."""
 
     def pulled(t: Any, pose: Any, velocity: Any) -> Any:
         return [f(velocity[0]), 0.0, 0.0], [0.0, 0.0, 0.0]
@@ -104,7 +104,7 @@ def test_a_function_that_writes_into_its_arguments_is_called_with_copies() -> No
 
 
 def test_random_starts_are_drawn_in_every_run() -> None:
-    """What a stepper gives a start is made for it, and is the same for the second look."""
+    """Each run of a stepper draws its own random start, and the purity check accepts this."""
     env = bc.stepper(plant(), 50, 0.01, start=lambda r: {"hinge.q": r.normal(), "hinge.v": r.uniform()})
     assert len(np.unique(env.state[:, 0])) == 50
 

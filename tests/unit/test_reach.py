@@ -1,4 +1,4 @@
-"""Addresses in a workspace from places in its middle are the same addresses, and most of them are short."""
+"""Rebased workspace pointers give the same addresses, and most displacements are short."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_addresses_are_the_same_and_most_are_near() -> None:
         else:
             assert line == lines[7]
     assert [addresses[f"%p{i}"] for i in range(len(offsets))] == offsets
-    assert short == 500  # windows of 256 vectors: eight of them, and one address far away from all
+    assert short == 500  # windows of 256 vectors: eight of them, and one distant address
     assert sum("asm" in line for line in found) <= MAX_BASE_POINTERS
 
 

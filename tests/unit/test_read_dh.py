@@ -1,4 +1,4 @@
-"""Tables of joint parameters: against the products of matrices they stand for, and against each other."""
+"""Denavit-Hartenberg tables agree with the matrix products that they stand for, and with each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def Rx_Tx(alpha: float, a: float) -> Array:
 
 
 def textbook(rows: Sequence[Row], q: Sequence[float], convention: str) -> list[Array]:
-    """The link frames as the textbooks multiply them."""
+    """Return the link frames by the matrix products of the textbooks."""
     X, found = np.eye(4), []
     for row, x in zip(rows, q, strict=True):
         joint = Rz_Tz(row.theta + (x if row.joint == "R" else 0), row.d + (x if row.joint == "P" else 0))
@@ -61,7 +61,7 @@ def test_link_frames_are_the_textbooks(convention: str) -> None:
 
 @pytest.mark.parametrize("convention", ["classic", "modified"])
 def test_mass_matrix_is_that_of_the_energy(convention: str) -> None:
-    """M from the kinetic energy of the bodies, whose motion is the textbook frames' by finite differences."""
+    """M is that of the kinetic energy, from finite differences of the textbook frames."""
     m = from_dh("arm", ROWS, convention)
     q, h = np.array([0.3, -0.2, 0.8, -1.1]), 1e-6
     M = np.zeros((4, 4))
@@ -118,7 +118,10 @@ def test_table_file() -> None:
 
 
 def test_classic_and_modified_tables_of_one_arm() -> None:
-    """The classic frame of link i is the modified one before joint i + 1: shift the columns, turn the inertias."""
+    """Classic and modified tables of one arm agree.
+
+    The classic frame of link i is the modified one before joint i + 1: shift the columns, turn the inertias.
+    """
     modified = [Row("R", 0.2, 0.3, 0.0, 0.0), Row("P", 0.5, 0.1, 0.05, -1.2), Row("R", 0.1, 0.12, 0.4, 0.6)]
     bodies = [
         (4.0, (0.01, 0.02, -0.1), np.diag([0.05, 0.04, 0.03])),
@@ -138,7 +141,10 @@ def test_classic_and_modified_tables_of_one_arm() -> None:
 
 
 def test_wongs_hinges_agree_with_his_denavit_hartenberg_table() -> None:
-    """Eq 3.40: l[i] = k[i] + [a, b sin(alpha), -b cos(alpha)] of the next joint. The convention is read correctly."""
+    """Wong's hinges agree with his Denavit-Hartenberg table, so the convention is read correctly.
+
+    Eq 3.40: l[i] = k[i] + [a, b sin(alpha), -b cos(alpha)] of the next joint.
+    """
     puma = data("puma600")
     for i in range(5):
         alpha, a, b = math.radians(puma["alpha_deg"][i + 1]), puma["a"][i + 1], puma["b"][i + 1]
@@ -147,7 +153,7 @@ def test_wongs_hinges_agree_with_his_denavit_hartenberg_table() -> None:
 
 
 def test_wong_is_the_modified_convention() -> None:
-    """Wong's b points the other way: d = -b."""
+    """Wong's convention is the modified one with the opposite sign of b: d = -b."""
     puma = data("puma600")
     alpha = [math.radians(x) for x in puma["alpha_deg"]]
     wong = from_wong("puma", alpha=alpha, mass=puma["mass"], k=puma["k"], l=puma["l"], inertia=puma["inertia"])
@@ -161,7 +167,10 @@ def test_wong_is_the_modified_convention() -> None:
 
 
 def test_sahas_puma_is_wongs_but_for_two_numbers() -> None:
-    """m_2 = 15.761 and r_3x = -0.02 are misprints (or dirt): with Wong's values all mass matrices agree to rounding."""
+    """Saha's PUMA equals Wong's except for two numbers: m_2 = 15.761 and r_3x = -0.02.
+
+    They are misprints or noise: with Wong's values all mass matrices agree to rounding.
+    """
     theirs, ours, wong = data("puma600"), data("puma_saha"), puma600()
 
     def saha(**changed: Any) -> Mechanism:
@@ -180,7 +189,7 @@ def test_sahas_puma_is_wongs_but_for_two_numbers() -> None:
 
 
 def test_wongs_trees() -> None:
-    """A parent list and hinges by pair: the frames of the torso where a person has them."""
+    """A parent list and hinges by pair give the frames of the torso at the joints of a person."""
     torso = data("torso")
     pairs = {(int(k[0]), int(k[2])): v for k, v in torso["l"].items()}
     m = from_wong("torso", alpha=np.radians(torso["alpha_deg"]).tolist(), mass=torso["mass"], k=torso["k"], l=pairs,
@@ -191,7 +200,7 @@ def test_wongs_trees() -> None:
         return numbers(kinematics.pose(m.tree, [0.0] * 6, frame))[:3, 3]
 
     np.testing.assert_allclose(at("head"), (0, 0, 0.42 + 0.242), atol=1e-15)
-    for side, arm in ((0.15, "A"), (-0.15, "B")):  # arms hang down from the shoulders
+    for side, arm in ((0.15, "A"), (-0.15, "B")):  # arms are attached at the shoulders
         np.testing.assert_allclose(at(f"upper arm {arm}"), (side, 0, 0.57), atol=1e-15)
         np.testing.assert_allclose(at(f"lower arm {arm}"), (side, 0, 0.57 - 0.45), atol=1e-15)
 

@@ -1,4 +1,4 @@
-"""Closed loops in URDF files and in YAML beside them, as other tools write them."""
+"""Closed loops in URDF files and in YAML beside them, in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bar(name: str, parent: str, xyz: str, kind: str = "continuous") -> str:
 
 
 def robot(*more: str) -> str:
-    """A square of bars of 1 m in the xz plane, open between coupler and rocker, with a tip welded to the coupler."""
+    """Return a square of bars of 1 m in the xz plane, open between coupler and rocker, with a tip on the coupler."""
     tip = """<link name="tip"/><joint name="tip_joint" type="fixed"><parent link="coupler"/><child link="tip"/>
       <origin xyz="1 0 0"/></joint>"""
     parts = [bar("crank", "base", "0 0 0"), bar("coupler", "crank", "0 0 1"), bar("rocker", "base", "1 0 0"), tip]

@@ -1,4 +1,4 @@
-"""The 77 real robot files of the PyPI package example-robot-data: each loads, or says clearly why not."""
+"""The 77 robot files of the PyPI package example-robot-data: each loads, or is refused with a clear reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys
 ROBOTS = next((folder for folder in FOLDERS if folder.is_dir()), None)
 pytestmark = pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
 
-# What check="error" says to some of them; they load by default, with a warning.
+# Messages of check="error" for some of them; by default they load with a warning.
 QUESTIONABLE = {
     "alex_psyonic_hands": "triangle inequality",
     "allegro_left_hand": "triangle inequality",
@@ -35,11 +35,11 @@ QUESTIONABLE = {
     "tiago_dual": "expected none below zero",
     "tiago_no_hand": "expected none below zero",
 }
-# A dummy root link with all six numbers 1e-6: it only counts where the root may move.
+# A dummy root link with all six numbers 1e-6: it matters only where the root may move.
 FLOATING = dict.fromkeys(
     ("anymal-kinova", "anymal_b_simple_description/robots/anymal", "b1", "b1-z1", "go1"), "triangle"
 )
-# Nor can Pinocchio read these.
+# Pinocchio cannot read these either.
 HOPELESS = {
     "falcon": 'line 180: joint "top_propeller_joint": There is no link "Z_propeller".',
     "ur3": "has no <link>",
@@ -79,12 +79,12 @@ def test_each_file_loads_or_says_why_not(base: str) -> None:
         assert bool(strict) == (why is not None), (path, strict)
         if why is not None and hopeless is None:
             warnings = [f"{line.element} {line.outcome}" for line in read(path, base=base).report.warnings]
-            assert sum("inertia" in w or "triangle" in w for w in warnings) <= 2, warnings  # one for all, however many
+            assert sum("inertia" in w or "triangle" in w for w in warnings) <= 2, warnings  # one for all of them
             assert any("physically impossible" in w or "massless" in w for w in warnings), (path, warnings)
 
 
 def test_the_report_of_each_file_names_every_element() -> None:
-    """Nothing is dropped silently: what a plain XML parser finds, the report has a line for."""
+    """The report of each file has a line for every element that a plain XML parser finds."""
     for path in files():
         if listed(path, HOPELESS) is not None:
             continue
@@ -92,7 +92,7 @@ def test_the_report_of_each_file_names_every_element() -> None:
         text = path.read_text(errors="replace")
         try:
             root = ET.fromstring(text)
-        except ET.ParseError:  # an undeclared namespace, which our reader takes
+        except ET.ParseError:  # an undeclared namespace, which bellcrank's reader accepts
             root = ET.fromstring(text.replace(":", "_"))
         for e in root:
             name = e.get("name") or e.get("reference")
@@ -110,7 +110,7 @@ def test_the_report_of_each_file_names_every_element() -> None:
                 assert f'{e.tag} "{name}"' in lines, (path, name)
 
 
-# A few of them against Pinocchio: arms, hands (couplings), legs, bases that are almost but not quite level.
+# Several robots against Pinocchio: arms, hands (couplings), legs, bases that are almost but not quite level.
 PEERS = [
     "ur_description/urdf/ur5_robot.urdf",
     "panda_description/urdf/panda.urdf",
@@ -137,7 +137,7 @@ def test_same_mechanics_as_pinocchio(file: str, base: str) -> None:
     theirs_q, order, at = pin.neutral(model), [], 0
     for j in m.own_joints:
         joint, nq = model.joints[model.getJointId(j.name)], KINDS[j.kind].nq
-        continuous = joint.nq == 2 and nq == 1  # they have cosine and sine
+        continuous = joint.nq == 2 and nq == 1  # they are stored as cosine and sine
         theirs_q[joint.idx_q : joint.idx_q + joint.nq] = (
             [math.cos(q[at]), math.sin(q[at])] if continuous else q[at : at + nq]
         )

@@ -1,4 +1,4 @@
-"""What the URDF reader makes of one small file that has one of everything."""
+"""Reading of one small URDF file that contains one of every element."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_right_angles_can_be_widened_or_switched_off() -> None:
 
 
 def test_the_report_names_every_element(arm: Mechanism) -> None:
-    """By another parser: each element that is a child of the robot, of a link or of a joint is in some line."""
+    """The report has a line for each element that another parser finds below the robot, a link or a joint."""
     lines = [f"{line.element} {line.outcome}" for line in arm.report.lines]
     root = ET.fromstring(TEXT.replace("sensor:", "sensor_"))
     for e in root:
@@ -133,7 +133,10 @@ def test_the_report_says_what_became_of_it(arm: Mechanism) -> None:
 
 
 def test_links_welded_to_the_ground_do_not_move() -> None:
-    """And their mass is not said to be kept. Unless the base floats: then they do."""
+    """Links welded to the ground do not move, and the report does not list their mass.
+
+    With a floating base they move.
+    """
     weld = '<joint name="weld" type="fixed"><parent link="world"/><child link="base"/></joint></robot>'
     text = TEXT.replace("</robot>", '<link name="world"/>' + weld)
     assert said(read(text), 'link "base"') == ["5 kg: not used, for it is part of the ground and does not move"]
@@ -201,7 +204,10 @@ def test_limits_that_cannot_be_meant() -> None:
 
 
 def test_a_joint_on_a_nearly_vertical_axis_is_where_the_file_says() -> None:
-    """The internal ground frame looks along gravity, which here is almost the axis: nothing may be lost on the way."""
+    """A joint on a nearly vertical axis keeps its position to all digits.
+
+    The internal ground frame is along gravity, which here is almost parallel to the axis.
+    """
     tilt = 6.3e-6
     text = TEXT.replace('<origin xyz="0 0 0.3"/>', f'<origin xyz="0 0 0.3" rpy="{tilt} 0 0"/>')
     m = read(text, right_angles=0)
@@ -212,7 +218,7 @@ def test_a_joint_on_a_nearly_vertical_axis_is_where_the_file_says() -> None:
 
 
 def test_locked_joints_are_the_whole_arm_held_there(arm: Mechanism) -> None:
-    """M of the reduced arm is M of the whole one without the held rows; so are the gravity torques."""
+    """Locking joints gives the whole arm held there: M without their rows and columns, and the same gravity torques."""
     reduced = read(ARM, lock={"lift": 0.3, "reach": 0.2})
     assert [j.name for j in reduced.own_joints] == ["turn", "left"]
     whole, less = [0.5, 0.3, 0.2, -0.7], [0.5, -0.7]

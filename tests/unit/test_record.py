@@ -1,4 +1,4 @@
-"""A record: columns by name, the state, what follows from it, how well it was kept, and how it prints."""
+"""A record: columns by name, the state, derived quantities, residuals, and its text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_state(run: Record, batch: Record) -> None:
     np.testing.assert_array_equal(run.v[:, 3], run["bucket.v"])
     assert (batch.batch, batch.runs, len(batch)) == ((2, 3), 6, 6)
     assert batch.q.shape == (2, 3, 6, 4)
-    assert batch.t.shape == (2, 3, 6)  # the time was given once and is every run's
+    assert batch.t.shape == (2, 3, 6)  # one time for all runs
 
 
 def test_derived_columns_are_the_mechanisms_own_numbers(run: Record, batch: Record) -> None:
@@ -87,7 +87,7 @@ def test_the_simulator_may_know_more() -> None:
     np.testing.assert_array_equal(run["joint1.a"], [0, 1, 2])
     run["joint1.a"]
     assert asked == ["joint1.a"]  # once
-    assert run["energy"].shape == (3,)  # what it does not know is derived as ever
+    assert run["energy"].shape == (3,)  # columns that it lacks are computed as usual
     kept = run.including("joint1.a", "link3.x")
     assert kept.columns[-2:] == ("joint1.a", "link3.x")
     assert kept.column("joint1.a").unit == "rad/s^2"
@@ -131,7 +131,7 @@ def test_rows_after_the_end_of_a_run_are_nan(batch: Record) -> None:
 
 
 def test_between_rows(run: Record, batch: Record) -> None:
-    found = run.at(0.0075)  # half way between two rows
+    found = run.at(0.0075)  # halfway between two rows
     assert found["t"] == pytest.approx(0.0075)
     assert found["boom.q"] == pytest.approx((run["boom.q"][1] + run["boom.q"][2]) / 2, rel=1e-12)
     assert run.at([0.0, 0.5])["boom.q"].tolist() == [run["boom.q"][0], run["boom.q"][-1]]
@@ -158,7 +158,7 @@ def test_residuals() -> None:
     v = np.array([0.1, 0.2, 0.3, 1.0, -2.0, 0.5, 0.3, 0.2, 0.1])
     fine, coarse = (rk4(m, m.neutral(), v, 0.5, h).residuals() for h in (0.005, 0.05))
     assert set(fine) == {"energy", "quaternion free", "quaternion ball"}
-    # Stages added as if velocities of one frame were those of another: that loop is of second order on rotations.
+    # Adding the stages as if velocities in one frame were those in another gives second order on rotations.
     assert coarse["energy"] / fine["energy"] == pytest.approx(100, rel=0.1)
     assert 0 < fine["quaternion free"] < 1e-13
     q = np.tile(m.neutral(), (2, 1))
@@ -179,7 +179,7 @@ def test_other_states() -> None:
     columns = {n: Column(n, "1", np.arange(3.0) + i) for i, n in enumerate(("t", "pump.pressure", "j.q", "pump.flow"))}
     run = Record(columns, states=["pump.flow", "pump.pressure"])
     assert run.x.tolist() == [[3, 1], [4, 2], [5, 3]]
-    assert run.q.tolist() == [[2], [3], [4]]  # without a mechanism: what ends in .q
+    assert run.q.tolist() == [[2], [3], [4]]  # without a mechanism q has the columns that end in .q
     assert run.including("j.q").states == run.states
     with pytest.raises(bc.InputError, match="no mechanism"):
         run.poses("hand")
@@ -298,7 +298,7 @@ def test_no_matplotlib(run: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         run.plot()
 
 
-# -- manners
+# -- display and plots
 
 
 def arm_run(**more: Any) -> bc.Record:
@@ -332,7 +332,7 @@ def test_a_run_of_a_batch_is_named_by_a_number(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_a_plot_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of IPython there is as much here as the figure asks for."""
+    """A notebook shows a plot once; IPython is replaced by the part that the figure uses."""
     plt = pytest.importorskip("matplotlib.pyplot")
 
     shown: list[Any] = []
@@ -340,7 +340,7 @@ def test_a_notebook_shows_a_plot_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython.display", there)  # type: ignore[arg-type]
     figure = arm_run().plot()
     figure._ipython_display_()
-    assert shown == []  # pyplot has it, and shows it at the end of the cell
+    assert shown == []  # pyplot keeps it, and shows it at the end of the cell
     plt.close(figure)
     figure._ipython_display_()
     assert shown[0].startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Small record files that describe more than fits into memory, and descriptions that somebody has edited."""
+"""Small record files that describe more than fits into memory are refused, and so are edited descriptions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _description(run: bc.Record, **changed: Any) -> str:
 
 
 def _bomb_npz(run: bc.Record, path: Path) -> None:
-    """Zeros that compress a thousand times, in an archive that says how many they are."""
+    """Write zeros that compress a thousand times, in an archive that gives their size."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("record.json", _description(run, rows=ROWS))
         for name in run.columns:
@@ -49,7 +49,7 @@ def _bomb_npz(run: bc.Record, path: Path) -> None:
 
 
 def _bomb_header_npz(run: bc.Record, path: Path) -> None:
-    """A header of an array that is not there."""
+    """Write the header of an array without its data."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
     with zipfile.ZipFile(path, "w") as archive:
@@ -116,7 +116,7 @@ except bc.ReadError as error:
 def test_a_small_file_that_describes_too_much_is_refused_before_it_is_decoded(
     name: str, run: bc.Record, tmp_path: Path
 ) -> None:
-    """In a process that has 300 MiB: none of these reaches the end of the memory."""
+    """A small file that describes too much is refused before it is decoded, in a process with a limit of 300 MiB."""
     path = tmp_path / name
     BOMBS[name](run, path)
     assert path.stat().st_size < 8_000_000
@@ -145,7 +145,7 @@ HOSTILE: list[Any] = [
 
 
 def _places(x: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in nested lists and dictionaries: of a long list the first six."""
+    """Return the paths in nested lists and dictionaries: of a long list the first six elements."""
     inside = list(x) if isinstance(x, dict) else range(min(len(x), 6)) if isinstance(x, list) else ()
     for key in inside:
         yield (*at, key)
@@ -153,7 +153,7 @@ def _places(x: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def _edited(data: Any, rng: random.Random) -> Any:
-    """A copy in which one thing is replaced, removed or added."""
+    """Return a copy in which one element is replaced, removed or added."""
     data = copy.deepcopy(data)
     *above, last = rng.choice(list(_places(data)))
     inner = data
@@ -172,7 +172,7 @@ def _edited(data: Any, rng: random.Random) -> Any:
 
 
 def _use(found: bc.Record, folder: Path) -> None:
-    """What people do with a record that they have read."""
+    """Use a record as a user does after reading it."""
     str(found), repr(found), repr(found.stops), found.names, found.x, str(found.mechanism)
     for act in (
         lambda: found["energy"],
@@ -187,7 +187,7 @@ def _use(found: bc.Record, folder: Path) -> None:
 
 
 def _hostile(run: bc.Record, folder: Path, seed: int, rounds: int) -> int:
-    """How many edited descriptions were refused; whatever is raised is an error of this package."""
+    """Return how many edited descriptions were refused; every exception must be an error of this package."""
     rng, refused = random.Random(seed), 0
     lines = run.save(folder / "x.csv").read_text().splitlines(keepends=True)
     at = max(k for k, line in enumerate(lines) if line.startswith("#"))
@@ -199,7 +199,7 @@ def _hostile(run: bc.Record, folder: Path, seed: int, rounds: int) -> int:
         try:
             with pytest.warns(UserWarning, match="has no seal"):
                 _use(bc.load_record(path), folder)
-        except (BellcrankError, pytest.fail.Exception):  # refused before the seal was asked for
+        except (BellcrankError, pytest.fail.Exception):  # refused before the seal was checked
             refused += 1
     return refused
 
@@ -232,7 +232,10 @@ print(len(os.listdir("/proc/self/task")) - before)
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_parquet_starts_no_thread(run: bc.Record, tmp_path: Path, reader: str) -> None:
-    """A thread that releases a buffer of Python while the interpreter ends aborts it, now and then: there is none."""
+    """Reading Parquet starts no thread.
+
+    A thread that releases a buffer of Python while the interpreter ends sometimes aborts it.
+    """
     pytest.importorskip("pyarrow")
     path = run.save(tmp_path / "r.parquet")
     program = THREADS.format(reads=READERS[reader])
@@ -242,7 +245,10 @@ def test_reading_parquet_starts_no_thread(run: bc.Record, tmp_path: Path, reader
 
 @pytest.mark.long
 def test_reading_parquet_leaves_no_thread_behind_a_hundred_times(run: bc.Record, tmp_path: Path) -> None:
-    """Arrow's threads aborted 28 of 100 interpreters while these ended, and 10 of 100 where nothing was read ahead."""
+    """Reading Parquet a hundred times leaves no thread behind.
+
+    Arrow's threads aborted 28 of 100 interpreters at exit, and 10 of 100 without read-ahead.
+    """
     _ends_well(run, tmp_path, 100)
 
 
@@ -251,7 +257,7 @@ def _ends_well(run: bc.Record, folder: Path, times: int) -> None:
     path = run.save(folder / "r.parquet")
     program = f"import bellcrank as bc; bc.load_record({str(path)!r})"
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range((os.cpu_count() or 1) + 1)]
-    try:  # on a computer with other work, where threads of a process wait for each other
+    try:  # on a busy computer, where threads of a process wait for each other
         codes = [subprocess.run([sys.executable, "-c", program], check=False).returncode for _ in range(times)]
     finally:
         for process in busy:

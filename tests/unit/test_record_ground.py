@@ -1,4 +1,4 @@
-"""The ground in a record: the heights of every time as they were dug, in every format of files, on its page."""
+"""The ground in a record: dug heights at every time, in every file format, and on its page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 0.8)
 
 
 def dug() -> tuple[Ground, list[tuple[float, Any]]]:
-    """Three buckets, and the heights at some times."""
+    """Dig three buckets; return the record and the heights at some times."""
     g, seen, t = Ground(TOOL, 0.0), [(0.0, np.zeros((105, 105)))], 0.0
     for k in range(3):
         for a, b, mouth in (((7, k, -0.4), (5, k, -0.4), 0.5), ((5, k, 2.0), (5, -3, 2.0), -1.0)):
@@ -34,7 +34,7 @@ def dug() -> tuple[Ground, list[tuple[float, Any]]]:
                 p = np.asarray(a) + s * (np.asarray(b) - a)
                 g.work(t, p, (0.0, 1.0, 0.0), mouth, p)
                 g.take_changes()
-            t += MERGE_SECONDS  # so that the next change is told by itself
+            t += MERGE_SECONDS  # so that the next change is reported separately
             seen.append((t, g.heights.copy()))
     return g, seen
 
@@ -56,9 +56,9 @@ def test_every_file_keeps_it(suffix: str, tmp_path: Path) -> None:
     for t, heights in seen:
         np.testing.assert_allclose(kept.at(t + 1e-9), heights, atol=0.5 * HEIGHT_UNIT_M + MIN_CHANGE)
     assert np.ptp(seen[-1][1]) > 0.5
-    assert abs(kept.volume(seen[-1][0]) + g.load) < 0.02  # what lacks is in the bucket, but for rounding
+    assert abs(kept.volume(seen[-1][0]) + g.load) < 0.02  # the missing volume is in the bucket, except for rounding
     assert len(run.provenance["ground"]["heights"]) < 100_000
-    assert len(str(run)) < 20_000  # nobody reads heights as letters
+    assert len(str(run)) < 20_000  # heights are not written as text
     assert run.between(0.0, 1.0).ground is not None
 
 
@@ -74,15 +74,15 @@ def test_a_drive_saves_its_ground() -> None:
 
 
 def test_an_offline_run_has_its_ground_too() -> None:
-    """The record and the field agree at the end; the load that it felt is what the ground lacks."""
+    """An offline run records its ground too: record and field agree, and the load equals the missing volume."""
     m = excavator.machine()
     run = dug_offline(m, 14.0, m.pilots["dig"](), integrator="rk4")
     assert run.ground is not None
     lack = -np.array([run.ground.volume(t) for t in run.t[::50]])
     felt = run["parameter.load.mass"][::50] / 1540.0
     assert felt.max() > 0.3
-    assert np.abs(lack - felt).max() < 0.06  # heights are rounded, and told ten times a second
-    assert "energy" not in run.residuals()  # nobody kept what its drives did
+    assert np.abs(lack - felt).max() < 0.06  # heights are rounded, and reported ten times a second
+    assert "energy" not in run.residuals()  # the work of its drives was not recorded
 
 
 def test_damaged_ones_are_named() -> None:

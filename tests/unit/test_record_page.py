@@ -1,4 +1,4 @@
-"""What the page of a record is made of: poses, shapes, thinned rows, panels; and the command that writes it."""
+"""The contents of the page of a record: poses, shapes, thinned rows, panels; and the command that writes it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_bodies_stand_where_the_kernels_say(m: Mechanism, seed: int) -> None:
 
 
 def test_a_name_that_was_given_away() -> None:
-    """The frame "arm" is the user's and stands elsewhere; the body "arm" is drawn where it is."""
+    """A frame named "arm" by the user does not replace the body "arm" in the drawing."""
     parts = [Body("arm", 1.0, (0.5, 0.0, 0.0))], [Joint("hinge", "revolute", "ground", "arm", point=(0.0, 0.0, 1.0))]
     m = mechanism_of("odd", *parts, [Frame("arm", "arm", point=(9.0, 9.0, 9.0))])
     np.testing.assert_allclose(poses(m, np.zeros((1, 1)))[0, 0], [0, 0, 1, 0, 0, 0, 1], atol=1e-15)
@@ -140,7 +140,7 @@ def test_many_bodies_have_fewer_frames(run: Record, monkeypatch: pytest.MonkeyPa
     times = np.frombuffer(base64.b64decode(data["replay"]["t"]))
     assert times.tolist() == [*run.t[:-1:4], run.t[-1]]
     assert len(base64.b64decode(data["replay"]["poses"])) == 4 * 7 * 4 * len(times)
-    assert len(base64.b64decode(data["t"])) == 8 * len(run)  # the plots keep theirs
+    assert len(base64.b64decode(data["t"])) == 8 * len(run)  # the plots keep all rows
 
 
 def test_a_run_of_a_batch() -> None:
@@ -244,7 +244,7 @@ def test_report_command(run: Record, tmp_path: Path) -> None:
     assert "Record of excavator: 101 rows, 0.1 s" in done.output
     assert f"wrote {tmp_path / 'run.html'}" in done.output.replace("\n", "")
     assert data_of((tmp_path / "run.html").read_text("utf-8"))["name"] == "excavator"
-    assert cli.invoke(app, ["report", str(file)]).exit_code == 0  # over our own page
+    assert cli.invoke(app, ["report", str(file)]).exit_code == 0  # overwrites its own page
     (tmp_path / "mine.html").write_text("my notes")
     for args, message in (
         (["--out", str(tmp_path / "mine.html")], "is not a report of bellcrank"),
@@ -265,8 +265,10 @@ def test_report_command(run: Record, tmp_path: Path) -> None:
 
 
 def test_the_balance_of_energy_is_told_where_rows_can_tell() -> None:
-    """Powers between rows 50 ms apart are anybody's guess: the page said that the excavator lost five times its energy,
-    of a run that keeps it to a millionth.
+    """The energy balance is shown only where the rows are close enough.
+
+    Powers between rows 50 ms apart are unreliable: the page once reported a loss of five times the excavator's energy
+    for a run that keeps it to a millionth.
     """
 
     def told(every: float, **how: Any) -> list[str]:
@@ -280,6 +282,6 @@ def test_the_balance_of_energy_is_told_where_rows_can_tell() -> None:
     assert label == "energy balance"
     assert float(number) < 1e-4
     assert told(0.08) == ["?", "", "energy balance: rows too far apart"]
-    number, _, label = told(0.002, step=2e-3, integrator="euler")  # an error of the run stays one
+    number, _, label = told(0.002, step=2e-3, integrator="euler")  # a real error of the run is still shown
     assert label == "energy balance"
     assert float(number) > 1e-3

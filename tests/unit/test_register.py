@@ -1,4 +1,4 @@
-"""bc.register: things of one's own stand beside those of the package, and never give the numbers of yesterday."""
+"""bc.register: user definitions stand beside those of the package, and never return outdated numbers."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def as_before() -> Iterator[None]:
 
 
 def times(factor: float) -> Any:
-    """A method for mass matrices that are wrong by a factor."""
+    """Return a method for mass matrices that are wrong by a factor."""
 
     def mass_matrix(tree: Any, q: Any) -> Any:
-        """Times a factor."""
+        """Return the mass matrix times the factor."""
         return [[factor * x for x in row] for row in crba.mass_matrix(tree, q)]
 
     return mass_matrix
@@ -59,7 +59,7 @@ def test_a_method_of_ones_own() -> None:
     right = arm.mass_matrix(q)
     mine = times(2.0)
     assert bc.register("method", "mine", mine) is mine
-    assert not stages.tables_as_shipped()  # and so everything is traced
+    assert not stages.tables_as_shipped()  # hence everything is traced
     k = bc.kernel(arm, "mass_matrix", method="mine")
     assert k.method == "mine"
     np.testing.assert_allclose(k(q), 2.0 * right, rtol=1e-14)
@@ -82,7 +82,7 @@ def test_auto_takes_a_method_of_ones_own_into_account() -> None:
 
 def test_a_method_of_several_functions_and_a_row_of_the_table() -> None:
     class both:
-        """Two at once."""
+        """Return two at once."""
 
         def mass_matrix(tree: Any, q: Any) -> Any:  # noqa: N805
             return crba.mass_matrix(tree, q)
@@ -112,7 +112,7 @@ def test_a_changed_method_gives_new_numbers_in_one_process() -> None:
     for factor in (2.0, 3.0):
         bc.register("method", "mine", times(factor), replace=True)
         by_name = bc.kernel(arm, "mass_matrix", method="mine")(q)
-        with pytest.MonkeyPatch.context() as patch:  # now "auto" has no choice, and the attribute must follow
+        with pytest.MonkeyPatch.context() as patch:  # "auto" has one candidate, and the attribute must follow
             for name in rest:
                 patch.delitem(METHODS, name)
             bc.register("method", "mine", times(factor), replace=True)
@@ -148,7 +148,7 @@ def test_a_changed_method_gives_new_numbers_across_processes(tmp_path: Path) -> 
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.split()
 
     assert run("1.0") == ["1.0"] * 3 + ["False"]
-    assert run("1.0") == ["1.0"] * 3 + ["True"]  # the same graph, and so the same code
+    assert run("1.0") == ["1.0"] * 3 + ["True"]  # the same graph, hence the same code
     assert run("2.0") == ["2.0"] * 3 + ["False"]
 
 
@@ -174,7 +174,7 @@ def test_a_quantity_of_ones_own() -> None:
 
 
 class Geared(Kind):
-    """A hinge that turns half as far as its coordinate says."""
+    """A hinge that turns half as far as its coordinate."""
 
     name, nq, nv = "geared", 1, 1
     coordinates = ("angle",)
@@ -306,7 +306,7 @@ def test_mechanisms_and_languages_of_ones_own() -> None:
     assert bc.equations(bc.zoo.pendulum(), "brief").startswith("pendulum: equations of motion")
 
 
-# -- what cannot be
+# -- invalid definitions
 
 
 def test_the_kinds_are_those_of_the_signature_and_of_the_docstring() -> None:
@@ -354,7 +354,7 @@ def test_what_does_not_fit_is_explained(kind: Any, name: Any, thing: Any, words:
     with pytest.raises(bc.InputError) as error:
         bc.register(kind, name, thing)
     assert words in str(error.value)
-    assert stages.tables_as_shipped()  # and nothing is left behind
+    assert stages.tables_as_shipped()  # nothing stays registered
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

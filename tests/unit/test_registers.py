@@ -1,4 +1,4 @@
-"""What leaves the registers of straight-line code: never more values wait there than fit, and none is lost."""
+"""Spilling in straight-line code: live values never exceed the registers, and none is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bellcrank.graph import Graph, trace
 
 
 def crossed(n: int) -> Graph:
-    """All products of two vectors after sums that need all of both: 2 n values wait until the end."""
+    """Return all products of two vectors after sums that need all of both: 2 n values are live until the end."""
 
     def body(x: Any, y: Any) -> dict[str, Any]:
         a, b = [p * p + 1.0 for p in x], [p * p - 1.0 for p in y]

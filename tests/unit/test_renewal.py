@@ -1,4 +1,4 @@
-"""Values that are computed anew instead of waiting: the same numbers, and fewer that wait."""
+"""Rematerialisation: recomputed values give the same numbers and shorten live ranges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bellcrank.scalar import columnwise, sin
 
 
 def long_way(n: int) -> Graph:
-    """x + y, and x y, which is dear to come by, needed at the beginning and at the end of a long chain."""
+    """Return x + y and x y, which is expensive, needed at the beginning and at the end of a long chain."""
 
     def body(x: Any, y: Any) -> dict[str, Any]:
         cheap, dear = x[0] + y, sin(x[1] * y)
@@ -35,7 +35,7 @@ def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 20)
     graph = long_way(n)
     again = rematerialisation.rematerialise(graph, graph.nodes)
-    # A product that waits is made of what waits, too: both again. What is an output waits all the same.
+    # A product of values that are live anyway is recomputed with its operands; an output stays live all the same.
     assert counted(again, "sin") == 1
     assert len(again.nodes) - len(graph.nodes) == (1 if n % 2 else 2)
     x, y = np.array([0.3, 0.5, 0.7]), np.array(0.2)
@@ -51,7 +51,7 @@ def test_what_is_near_or_dear_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_waits_long_that_could_be_had_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a robot's derivatives: they are the same, and in all its values wait less."""
+    """In a robot's derivatives rematerialisation keeps the values and shortens the sum of all live ranges."""
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 300)
     monkeypatch.setattr(rematerialisation, "MAX_PRICE_OPERATIONS", 3)
     graph = bc.kernel(bc.zoo.load("tree:10"), "forward_dynamics_derivatives", method="derivatives").graph
@@ -61,7 +61,7 @@ def test_nothing_waits_long_that_could_be_had_for_less(monkeypatch: pytest.Monke
 
 
 def longest(graph: Graph) -> int:
-    """How long values wait between their reads, in all."""
+    """Return the sum of the live ranges between reads."""
     last: dict[int, int] = {}
     total = 0
     for t, n in enumerate(graph.nodes):
@@ -78,7 +78,10 @@ def longest(graph: Graph) -> int:
 def test_results_of_loops_take_the_place_of_what_they_were_given(
     columns: int, stages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where that can be: with several tiles of sums, in one stage and in two."""
+    """Results of loops reuse the buffers of their inputs where possible.
+
+    The cases have several tiles of sums, in one stage and in two.
+    """
     monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 10)
     n = 23
@@ -101,7 +104,7 @@ def test_results_of_loops_take_the_place_of_what_they_were_given(
 
 
 def test_what_is_subtracted_from_a_result_needs_no_second_sum() -> None:
-    """-s + x is x - s, and s is known where -s is."""
+    """Subtracting from a result needs no second sum: -s + x is x - s, and s is known where -s is."""
 
     def column(shared: Any, c: Any) -> list[Any]:
         return [-(shared[0] * c[0] + shared[1] * c[1]), shared[0] * c[1]]

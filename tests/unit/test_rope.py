@@ -1,4 +1,4 @@
-"""A rope between two winches: it hangs as a catenary, and is pulled no harder than the winches can."""
+"""A rope between two winches: it takes the shape of a catenary, and the winches limit its tension."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def small() -> rope.Machine:
 
 def test_it_can_be_driven_by_its_name() -> None:
     assert MACHINES["rope"] is rope.machine
-    assert [j.kind for j in bc.zoo.rope(200).joints].count("revolute") == 200  # its last pin closes the loop
+    assert [j.kind for j in bc.zoo.rope(200).joints].count("revolute") == 200  # the last pin closes the loop
 
 
 def test_it_comes_to_rest_as_a_hanging_polygon(small: rope.Machine) -> None:
-    """Where links hang, the horizontal force is the same everywhere: so is the step of the slope at every pin."""
+    """At rest the horizontal force is constant along the rope, and so is the change of slope at every pin."""
     m = small.mechanism
 
     def held(t: Any, q: Any, v: Any, x: Any, u: Any) -> dict[str, Any]:
@@ -45,4 +45,4 @@ def test_winches_hold_and_pull_and_never_too_hard(small: rope.Machine) -> None:
     run = bc.simulate(small.system, seconds=8.0, step=1e-3, every=0.01, inputs=pulls, form="projected")
     assert np.abs(run["left.force"]).max() <= rope.WINCH_FORCE
     span = run["right.q"][-1] - run["left.q"][-1] + 2 * 8.3 * np.sin(1.2)
-    assert 19.0 < span < 20.0  # nearly straight, and never longer than it is
+    assert 19.0 < span < 20.0  # nearly straight, and never longer than the rope

@@ -1,4 +1,4 @@
-"""Matrices that are stored from the first element to the last: whole, and nothing beside them, wherever lines begin."""
+"""Matrices are stored completely by transposing code, without writing beyond them, at any alignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = 7
 
 
 def product(columns: int) -> Graph:
-    """A B, and beside it a matrix with numbers in it that nobody computes."""
+    """Return A B, and beside it a matrix with constant elements."""
 
     def column(shared: Sequence[Any], c: Sequence[Any]) -> list[Any]:
         return [sum(a * x for a, x in zip(shared[i : i + 3], c, strict=True)) for i in range(0, len(shared), 3)]
@@ -34,7 +34,7 @@ def product(columns: int) -> Graph:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("columns", [7, 8, 10, 12])
 def test_matrices_are_stored_wherever_lines_begin(columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of states begin in the same place of a line, in two places in turn, or in any."""
+    """Matrices are stored correctly whether rows begin at one offset in a cache line, at two in turn, or at any."""
     monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     graph = product(columns)
     f = bc.compile(graph, dtype=dtype)

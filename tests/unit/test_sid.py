@@ -1,4 +1,4 @@
-"""Wallrapp's standard input data: what was written is the same body again, and what is cut short says so."""
+"""Wallrapp's standard input data: a written body is read back unchanged, and a truncated file raises an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAPER = (bc.Section.box(0.08, 0.12, 0.006), bc.Section.box(0.05, 0.06, 0.006))
 
 
 def structure() -> Any:
-    """With bending both ways, twist and stretch, and what bending does to second order."""
+    """Return a structure with bending in both planes, twist, stretch, and second-order effects of bending."""
     beam = Beam(2.0, TAPER, bc.Material.steel(), 6)
     motions = ("stretch", "twist", "bend_y", "bend_z")
     return beam_modes(beam, motions, {"half": 0.5, "end": 1.0}, 2, True, np.inf)
@@ -57,7 +57,10 @@ def test_damping_comes_along(tmp_path: Path) -> None:
 
 
 def two_modes(Me: Any, Ke: Any, De: Any) -> str:
-    """Two particles of 1 kg, at x = 1 and 2, that move along y and z with two modes, as another program writes it."""
+    """Return two particles of 1 kg, at x = 1 and 2, that move along y and z with two modes.
+
+    The format is that of another program.
+    """
     r, P = np.array([[1.0, 0, 0], [2.0, 0, 0]]), np.array([[[0, 1.0, 0], [0, 0, 0.5]], [[0, 0.2, 0], [0, 0, 1.0]]])
     zero, J = np.zeros((2, 2, 2)), np.array([[0.0], [5], [5], [0], [0], [0]])
     lines = ["1 2 : title", "part", "new modal =", "refmod", "mass = 2.0D+00", "nelastq = 2", "end refmod", "frame"]
@@ -89,7 +92,7 @@ def test_modes_that_feel_each_other_are_sorted_out(tmp_path: Path) -> None:
     found = bc.read_sid(path, {"tip": 77})
     assert np.sort(found.omega**2) == pytest.approx(np.sort(np.linalg.eigvals(np.linalg.solve(ME, KE))), rel=1e-12)
     assert found.damping == pytest.approx(0.001 * found.omega**2, rel=1e-12)
-    # How far a force at the tip moves the tip, in statics, does not ask for modes.
+    # The static deflection of the tip under a force there does not depend on the modes.
     shift = found.nodes["tip"][0]
     P = np.array([[0, 0, 0.5], [0, 0, 1.0]])
     assert shift.T @ np.diag(1 / found.omega**2) @ shift == pytest.approx(P.T @ np.linalg.solve(KE, P), rel=1e-12)

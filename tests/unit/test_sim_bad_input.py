@@ -1,4 +1,4 @@
-"""What people can get wrong about a simulation, and what they are told: what, where, expected, got, what exists."""
+"""Wrong arguments of a simulation give a message: what, where, expected, got, what exists."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_traced_is_shown_with_its_line(function: Any, line: int, 
 
 
 class MyOwnError(Exception):
-    """Of somebody who never heard of bellcrank."""
+    """An exception class of a user."""
 
 
 def raises(t: Any, *given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Settings in groups and by shortcuts, a program stepped by hand, and a choice of method that is made once."""
+"""Settings in groups and by shortcuts, a program stepped without the simulator, and a stored choice of method."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_is_said_twice_or_in_the_wrong_place(given: dict[str, Any], words: 
 
 
 def test_a_program_is_all_that_a_stepper_needs() -> None:
-    """Names, starts, graphs and the places of their results: nothing else of the simulator is asked."""
+    """A program is sufficient for a stepper: names, starts, graphs and the places of their results."""
     s = bc.system(bc.zoo.chain(2), control=lambda t, q, v, x, u: [u["push"], -v[1]], inputs={"push": 0.5})
     simulator = bc.Simulator(s)
     program = simulator.program()
@@ -75,7 +75,7 @@ def test_a_program_is_all_that_a_stepper_needs() -> None:
 
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
 def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
-    """It rests where its loops are closed, and needs nobody who knows of them."""
+    """A program with loops is stepped in the same way: it stays at rest with its loops closed."""
     simulator = bc.Simulator(bc.zoo.four_bar(), form=form)
     program = simulator.program()
     state = program.start.evaluate(s=program.initial_states(program.ports.rest[None], 1e-3)[:, 0])["s"]
@@ -88,7 +88,10 @@ def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
 
 
 def test_a_method_is_chosen_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On disk by all that decides it: the second time nothing is traced. With a method of one's own it is."""
+    """The choice of a method is stored on disk with all its inputs, so the second start traces nothing.
+
+    A user-defined method leads to a new choice.
+    """
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     m, request, traces = bc.zoo.chain(9, twist="general"), Request("forward_dynamics"), 0
 

@@ -1,4 +1,4 @@
-"""What bodies from matrices, files and meshes look like: lines and faces that move as the body bends."""
+"""Drawings of flexible bodies from matrices, files and meshes: lines and faces that move as the body bends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hinged(body: Any, **placed: Any) -> Any:
 
 
 def bricks(nx: int = 3, ny: int = 2) -> Any:
-    """Nodes of bricks in a plane, and which of them share one."""
+    """Return nodes of bricks in a plane, and which of them share one."""
     grid = np.array([(x, 0.7 * y, 0.0) for x in range(nx + 1) for y in range(ny + 1)])
     steps = np.abs(grid[:, None] - grid[None])
     return grid, np.nonzero((steps[..., 0] < 1.1) & (steps[..., 1] < 0.8))
@@ -58,7 +58,7 @@ def test_lines_without_a_matrix_reach_every_node() -> None:
 
 
 def test_nodes_that_do_not_push_each_other_are_not_joined() -> None:
-    """Two plates that lie on each other."""
+    """Nodes without stiffness between them are not joined: two plates that lie on each other."""
     grid, (a, b) = bricks()
     n = len(grid)
     both = np.vstack([grid, grid + np.array([0, 0, 0.01])])
@@ -124,7 +124,7 @@ def test_skins_that_cannot_be(change: Any) -> None:
 
 
 def test_pictures_show_what_bends() -> None:
-    """A line for each two nodes, and for each two sections of a beam; and they move."""
+    """Pictures draw a line between adjacent nodes or sections of a beam, and the lines move."""
     b = bc.Builder("both")
     b.flexible("rod", structure())
     b.joint("swing", "revolute", "ground", "rod", axis=(0, 1, 0))

@@ -1,4 +1,4 @@
-"""The spatial algebra by its axioms, against dense matrices of the textbooks."""
+"""The spatial algebra satisfies its axioms and agrees with dense matrices of the textbooks."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from trees import Array, close, rotation
 
 seeds = st.integers(0, 10**6)
 Rng = np.random.Generator
-QUARTERS = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)]  # these have a path of their own
+QUARTERS = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)]  # they have a separate code path
 
 
-# -- random things, and everything as dense numpy
+# -- random objects, and their dense numpy forms
 
 
 def rng_of(seed: int) -> Rng:
@@ -80,7 +80,7 @@ def some_move(r: Rng) -> Move:
 
 
 def dense(x: Any) -> Array:
-    """3-vectors, matrices, six-vectors [angular, linear] and 6x6 inertias as arrays."""
+    """Return 3-vectors, matrices, six-vectors [angular, linear] and 6x6 inertias as arrays."""
     if isinstance(x, Vec):
         return np.array([float(e) for e in x])
     if isinstance(x, SymMat | Mat):
@@ -100,7 +100,7 @@ def hat(v: Array) -> Array:
 
 
 def pose(move: Move | Transform) -> tuple[Array, Array]:
-    """Rotation and translation, built from the definition of each move and not from its code."""
+    """Return rotation and translation from the definition of each move, not from its code."""
     R, p = np.eye(3), np.zeros(3)
     for m in move.moves if isinstance(move, Transform) else [move]:
         if isinstance(m, Shift):
@@ -116,7 +116,7 @@ def pose(move: Move | Transform) -> tuple[Array, Array]:
 
 
 def plucker(R: Array, p: Array) -> Array:
-    """The 6x6 that takes motions from the parent's coordinates to the child's."""
+    """Return the 6x6 matrix that transforms motions from the parent's coordinates to the child's."""
     E = np.kron(np.eye(2), R.T)
     return E @ np.block([[np.eye(3), np.zeros((3, 3))], [-hat(p), np.eye(3)]])
 
@@ -152,7 +152,7 @@ def test_vectors_and_matrices_are_those_of_numpy(seed: int) -> None:
 
 @given(seeds)
 def test_moves_are_plucker_transforms(seed: int) -> None:
-    """Motions go down by X, forces up by X^T, inertias up by X^T I X: one matrix says it all."""
+    """One Plücker matrix X transforms all: motions down by X, forces up by X^T, inertias up by X^T I X."""
     r = rng_of(seed)
     for t in (some_move(r), some_transform(r)):
         X = plucker(*pose(t))
@@ -205,7 +205,7 @@ def test_quarter_turns_only_rename(axis: int, quarters: int) -> None:
 
 @given(seeds)
 def test_acceleration_of_a_frame_on_the_same_body(seed: int) -> None:
-    """a' = R^T (a + dw x r + w x (w x r)): what every point of a rigid body obeys."""
+    """Every point of a rigid body obeys a' = R^T (a + dw x r + w x (w x r))."""
     r = rng_of(seed)
     t = some_transform(r)
     R, p = pose(t)
@@ -255,7 +255,7 @@ def test_inertia_times_motion(seed: int) -> None:
 
 @given(seeds)
 def test_parallel_axes(seed: int) -> None:
-    """An inertia given about the centre, and the central one shifted there, are the same."""
+    """An inertia about a point equals the central one shifted there."""
     r = rng_of(seed)
     com, I = some_vec(r), some_sym(r)
     central = Inertia(1.7, ZERO, I)
@@ -278,7 +278,7 @@ def test_the_centre_of_nothing_is_the_origin() -> None:
 
 @given(seeds, st.booleans())
 def test_freed_inertia_is_blind_to_the_free_motion(seed: int, along_axis: bool) -> None:
-    """IA - U U^T / D; and with D = s.U exactly, moving along s costs nothing any more."""
+    """The articulated inertia IA - U U^T / D with D = s.U has no inertia along s."""
     r = rng_of(seed)
     A = some_articulated(r)
     A = ArticulatedInertia(A.I + diagonal(4.0, 4.0, 4.0), A.H, A.M + diagonal(4.0, 4.0, 4.0))  # positive definite
@@ -293,14 +293,14 @@ def test_freed_inertia_is_blind_to_the_free_motion(seed: int, along_axis: bool) 
     close(s.dot(free.psi), 1.0, 1e-14)
     close(dense(free.rest), dense(A) - np.outer(u, u) / D, 1e-14)
     close(dense(free.rest @ s), np.zeros(6), 1e-14)
-    stiff = A.across_joint(s, 0.3)  # a rotor resists as well: then nothing is blind
+    stiff = A.across_joint(s, 0.3)  # a rotor adds inertia, so none of it vanishes
     close([stiff.D, s.dot(stiff.psi)], [D + 0.3, D / (D + 0.3)], 1e-14)
     close(dense(stiff.rest), dense(A) - np.outer(u, u) / (D + 0.3), 1e-14)
 
 
 @given(seeds)
 def test_acceleration_through_a_joint(seed: int) -> None:
-    """w x u in the angular part, Coriolis 2 w x v and the child's own u x v in the linear one."""
+    """The bias acceleration has w x u in the angular part, Coriolis 2 w x v and the child's u x v in the linear one."""
     r = rng_of(seed)
     m, vJ, aJ = Acceleration(some_vec(r), some_vec(r), some_vec(r)), some_motion(r), some_motion(r)
     w, u, v = dense(m.w), dense(vJ.ang), dense(vJ.lin)

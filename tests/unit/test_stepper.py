@@ -1,4 +1,4 @@
-"""What a stepper says to bad input, with its runs as they were."""
+"""Invalid arguments of a stepper raise an error and leave its runs unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_bad_input_leaves_everything_as_it_was(env: bc.Stepper, call: Any, says:
         call(env)
     after = env.snapshot()
     np.testing.assert_array_equal(after.run_data, before.run_data)
-    env.step(np.zeros((3, 1)))  # and it still works
+    env.step(np.zeros((3, 1)))  # it still works
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,10 @@ def test_a_snapshot_can_be_sent() -> None:
 
 
 def test_arrays_that_machine_code_knows_are_not_exchanged() -> None:
-    """Who put another array there had the next action written to memory that was gone."""
+    """Arrays whose addresses machine code holds cannot be replaced.
+
+    After a replacement the next action once wrote to freed memory.
+    """
     env = bc.stepper(plant(), 3, 0.02, restart=True)
     for name in ("reward", "ended", "final"):
         with pytest.raises(AttributeError):

@@ -1,4 +1,4 @@
-"""Machine code is used again for the same program, and for no other."""
+"""Machine code is reused for the same program, and for no other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_second_run_finds_the_code_and_another_plant_does_not() -> None:
     again = bc.simulate(s, 0.1, step=0.01)
     assert dict(lane_blocks._libraries) == known
     np.testing.assert_array_equal(again.q, first.q)
-    gain[0] = 20.0  # what a function refers to may change, and so it is traced again
+    gain[0] = 20.0  # objects that a function refers to may change, so it is traced again
     assert bc.simulate(s, 0.1, step=0.01).q[-1, 0] > 1.5 * first.q[-1, 0]
 
 

@@ -1,4 +1,4 @@
-"""Structures at random, written and read back: the body that comes back is the body that went."""
+"""Random structures, written and read back, give the same body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bellcrank.structures.beam import Beam
 
 
 def structure(rng: Any) -> tuple[Any, dict[str, int]]:
-    """A bar of any size, section and material, lying anyhow, from its matrices."""
+    """Return a bar of any size, section, material and orientation, from its matrices."""
     n, length = int(rng.integers(2, 9)), 10 ** rng.uniform(-2, 1.5)
     thick = length * 10 ** rng.uniform(-2.5, -1)
     sections = [
@@ -33,7 +33,7 @@ def structure(rng: Any) -> tuple[Any, dict[str, int]]:
 
 
 def masses(s: Any, q: Any) -> Any:
-    """Eigenvalues of its mass matrix, bent, on a hinge."""
+    """Return the eigenvalues of its mass matrix in a bent configuration, on a hinge."""
     b = bc.Builder("swing")
     b.flexible("rod", s)
     b.joint("hinge", "revolute", "ground", "rod", axis=(0, 1, 0.3))

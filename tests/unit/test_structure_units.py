@@ -1,4 +1,4 @@
-"""Units that cannot be meant: a warning that says why and what to do; and none for what there is."""
+"""Implausible units of structures give a warning with a reason and a remedy; real structures give none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_length_in_millimetres() -> None:
 
 @pytest.mark.parametrize("given", [{"density": 1e-300}, {"E": 1e-300}, {"E": 1e300}])
 def test_what_has_no_numbers(given: dict[str, Any]) -> None:
-    """No overflow on the way there: numpy's warnings are errors here."""
+    """Structures of extreme size are checked without overflow; numpy's warnings are errors here."""
     with pytest.raises(bc.ModelError, match=r"Nothing can be computed.*Pa and kg/m\^3"):
         boom(**given)
 
@@ -64,7 +64,7 @@ def test_what_there_is(given: dict[str, Any]) -> None:
 
 
 def bricks(scale: float = 1.0, mass: float = 1.0) -> tuple[Any, Any, Any]:
-    """A cube on springs, 1 m wide and of 800 kg, in other units."""
+    """Return a cube on springs, 1 m wide and of 800 kg, in other units."""
     places = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], float)
     K = np.zeros((24, 24))
     for i in range(8):
@@ -82,7 +82,10 @@ def cube(*given: Any) -> Any:
 
 
 def test_solids_in_millimetres_and_tonnes() -> None:
-    """The frequencies are right in such units, so that nothing else would tell."""
+    """A solid in millimetres and tonnes gives a warning.
+
+    Its frequencies are right in such units, so they reveal nothing.
+    """
     right = cube()
     with pytest.warns(RuntimeWarning, match="0.8 kg with nodes in a box of 1e[+]03 x 1e[+]03.*tonnes, N/mm"):
         wrong = cube(1e3, 1e-3)
@@ -92,10 +95,11 @@ def test_solids_in_millimetres_and_tonnes() -> None:
 
 
 def test_a_frame_in_millimetres_and_tonnes() -> None:
-    """Of beams: nothing says how thick they are, but a wire they are not."""
+    """A beam frame in millimetres and tonnes gives a warning: its thickness is unknown, but it cannot be a wire."""
     bar = Beam(2.0, bc.Section.circle(0.05), STEEL, 6)
     K, M = bar.matrices
-    turns = np.where(np.arange(len(K)) % 6 < 3, 1.0, 1e3)  # of N/mm and tonnes: what a turn does is in millimetres
+    # in N/mm and tonnes the effect of a rotation is in millimetres
+    turns = np.where(np.arange(len(K)) % 6 < 3, 1.0, 1e3)
     K, M = 1e-3 * K * np.outer(turns, turns), 1e-3 * M * np.outer(turns, turns)
     with pytest.warns(RuntimeWarning, match=r"a wire that cannot be seen"):
         bc.flexible(K, M, 1e3 * bar.nodes, {"foot": 0, "end": 6}, modes=2)

@@ -1,4 +1,4 @@
-"""Beams, sections, matrices and their files: what cannot be is told in words, and nothing hangs."""
+"""Invalid beams, sections, matrices and their files give a message, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)
 
 
 def bars() -> Any:
-    """Springs between all of four nodes."""
+    """Return springs between all pairs of four nodes."""
     K = np.zeros((12, 12))
     for i in range(4):
         for j in range(i):
@@ -132,7 +132,7 @@ def test_what_is_no_matrix_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_matrix_files(seed: int, tmp_path: Path) -> None:
-    """A clear error, or a matrix of finite numbers."""
+    """A damaged matrix file gives a clear error, or a matrix of finite numbers."""
     chance, path = random.Random(seed), tmp_path / "a.mtx"
     good = [
         f"{HEAD} coordinate real symmetric\n% made\n3 3 4\n1 1 2.5\n2 2 1e3\n3 1 -4\n3 3 1\n",

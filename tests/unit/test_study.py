@@ -1,4 +1,4 @@
-"""bc.study at small size: rows are the runs, failures are rows, a second start computes what is missing and no more."""
+"""bc.study at small size: rows equal single runs, failures are rows, and a restart computes only what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytest.importorskip("pyarrow")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Dask without processes: what they add is tested in test_study_kills.py."""
+    """Return a Dask cluster without processes; test_study_kills.py tests those."""
     with distributed.LocalCluster(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as made:
         yield made
 
@@ -112,7 +112,7 @@ def test_failures_are_rows(cluster: Any, tmp_path: Path) -> None:
     assert np.isnan(done["final(energy)"][2])
     assert done.failures == {"not finite": 2, "refused": 2}
     page = done.report().read_text("utf-8")
-    assert "2 refused" not in page  # it is data, and the page's own script says it
+    assert "2 refused" not in page  # the number is in the data, and the page's script shows it
     assert '"refused": 2' in page
 
 
@@ -181,7 +181,7 @@ def test_names_never_reach_the_page_as_markup(cluster: Any, tmp_path: Path) -> N
     done = bc.study(b.build(), {f"{evil}.mass": bc.uniform(1, 2)}, 50, to=tmp_path / "s", cluster=cluster, **ASKED)
     page = done.report().read_text("utf-8")
     assert "<img" not in page
-    assert "default-src 'none'" in page  # its own policy: it fetches nothing
+    assert "default-src 'none'" in page  # the page's own policy: it fetches nothing
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", sorted(code_versions()))
 def test_a_worker_with_other_code(name: str) -> None:
-    """The text of the package counts, not its version: a worker from another commit has the same version."""
+    """A worker from another commit is refused by the text of the package, although its version is the same."""
     other = {**code_versions(), name: "9.9.9"}
     found = compute_chunk(b"", ExpectedDigests(other, {}, {}, ""), [], 0, {})
     assert f"it has {name} {code_versions()[name] or 'none'} instead of 9.9.9" in found["error"]
@@ -276,7 +276,7 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
 
 
 def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where none can be started, nobody would ever be done with anything."""
+    """If no worker can be started, the study ends with a message."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(dask_engine, "NO_WORKER_SECONDS", 0.4)
     points: Any = SimpleNamespace(part=lambda first, last: None)
@@ -289,7 +289,10 @@ def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPa
 
 
 def test_two_at_once_on_one_folder(cluster: Any, tmp_path: Path) -> None:
-    """Each would write a manifest and files of its own size; a killed one holds nothing."""
+    """Two studies cannot use one folder at once; a killed one leaves no lock.
+
+    Each would write a manifest and files of its own size.
+    """
     with StudyFolder(tmp_path / "s").locked(), pytest.raises(InputError, match="being worked on by another process"):
         bc.study(pendulum(), OVER, 4, to=tmp_path / "s", cluster=cluster, **ASKED)
     assert not (tmp_path / "s/study.json").exists()
@@ -318,7 +321,7 @@ def test_manifests_that_are_none(text: str, word: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["chunk", "sessions", "wall"])
 @pytest.mark.parametrize("value", [None, True, -1, 1e400, "x", [], 10**30, 0.5])
 def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Path) -> None:
-    """Files of no runs each ended in an error of range()."""
+    """Invalid numbers in a manifest are refused; files of no runs each once ended in an error of range()."""
     right = {"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4}
     StudyFolder(tmp_path).write_manifest(right)
     assert StudyFolder(tmp_path).manifest() == right
@@ -334,7 +337,10 @@ def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Pat
     [{"runs": x} for x in (None, 0, -1, True, 0.5, "4", {}, 10**17, 1_000_001)] + [{"name": x} for x in (None, 3, [])],
 )
 def test_what_another_program_seals_is_looked_at_too(change: dict[str, Any], tmp_path: Path) -> None:
-    """The checksum tells damage from intent, and no more: these ended in a KeyError, or in a list of 1e17 files."""
+    """A manifest sealed by another program is validated too, because the checksum detects damage but no intent.
+
+    Such manifests once ended in a KeyError, or in a list of 1e17 files.
+    """
     folder = StudyFolder(tmp_path)
     folder.write_manifest({"chunk": 1, "sessions": 1, "wall": 1.0, "name": "it", "runs": 4} | change)
     with pytest.raises(ReadError, match=r"is not a manifest of a study: its name is .* and its runs are"):

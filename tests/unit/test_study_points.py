@@ -1,4 +1,4 @@
-"""Points of a study: every design from its seed alone, and a word about whatever cannot be."""
+"""Points of a study: every design follows from its seed alone, and invalid ranges give a message."""
 
 from __future__ import annotations
 

@@ -71,14 +71,14 @@ def test_what_cannot_be(change: tuple[str, str], word: str, tmp_path: Path) -> N
 
 
 def test_damaged_files(tmp_path: Path) -> None:
-    """What a keyboard or an attacker makes of it is a study or a short error, never a traceback."""
+    """A damaged file gives a study or a short error, never a traceback."""
     rng = random.Random(4)
     for _ in range(250):
         text = GOOD
         for _ in range(rng.choice((1, 1, 3))):
             text = rng.choice(mutation.PLAIN)(rng, text)
         if "chain:2" not in text:
-            continue  # a long chain takes its time
+            continue  # a long chain takes too long here
         (tmp_path / "s.toml").write_text(text, "utf-8", errors="replace")
         said = ""
         try:
@@ -89,7 +89,7 @@ def test_damaged_files(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """On workers of its own, as a user has them."""
+    """The command runs on workers of its own."""
     pytest.importorskip("distributed")
     text = GOOD.replace("step", 'summary = ["max(*.v)"]\nworkers = 1\nstep')
     arm = bc.zoo.chain(2)

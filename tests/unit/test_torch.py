@@ -34,7 +34,7 @@ def test_the_numbers_are_the_kernels() -> None:
     assert f(q.float(), v, tau).dtype == torch.float64
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of what it makes itself
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # raised inside PyTorch
 def test_opcheck_finds_nothing() -> None:
     torch.library.opcheck(operator(differentiable_function(KERNEL)), tensors())
 
@@ -104,7 +104,7 @@ def test_what_is_no_tensor() -> None:
             f(x)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of what it makes itself
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # raised inside PyTorch
 def test_plain_tensors_take_the_short_way_and_nothing_else_does() -> None:
     f, given = wrap(KERNEL), tensors(grad=False)
     plain = f(*given)
@@ -116,7 +116,7 @@ def test_plain_tensors_take_the_short_way_and_nothing_else_does() -> None:
         assert not f(given[0].clone().requires_grad_(), *given[1:]).requires_grad
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(given[0], torch.ones_like(given[0]))
-        with pytest.raises(bc.InputError, match="forward mode"):  # and no result without its direction
+        with pytest.raises(bc.InputError, match="forward mode"):  # also if a result has no tangent
             f(dual, *given[1:])
     with torch._subclasses.FakeTensorMode() as mode:
         assert f(*(mode.from_tensor(x) for x in given)).shape == plain.shape

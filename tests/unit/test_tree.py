@@ -1,6 +1,6 @@
-"""Internal frames: whatever they are, the mass matrix is that of the user's frames, to the last digits.
+"""Internal frames do not affect the result: the mass matrix equals that of the user's frames, to the last digits.
 
-The reference here is written in the world frame from bodies and joints alone; it shares nothing with the package.
+The reference here is written in the world frame from bodies and joints alone; it shares no code with the package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def cross(a: Array) -> Array:
 
 
 def mass_matrix(m: bc.Mechanism, q: Array) -> Array:
-    """sum of m Jc^T Jc + Jw^T I Jw for a mechanism of revolute joints."""
+    """Return the sum of m Jc^T Jc + Jw^T I Jw for a mechanism of revolute joints."""
     place = {m.ground: (np.eye(3), np.zeros(3), np.zeros((3, m.nv)), np.zeros((3, m.nv)))}
     M = np.zeros((m.nv, m.nv))
     for i, (b, j) in enumerate(zip(m.bodies, m.joints, strict=True)):
@@ -51,7 +51,7 @@ def body(b: bc.Builder, name: str, com: Array) -> None:
 
 
 def centre_near_axis(seed: int, gap: float, length: float) -> bc.Mechanism:
-    """The last body's centre of mass lies almost on its oblique axis, far out."""
+    """Return a tree whose last body has its centre of mass far along its oblique axis, and very close to it."""
     a, n, n2 = some_axes(seed)
     p = np.array([0.3, 0.2, 0.1])
     b = bc.Builder("near")
@@ -63,7 +63,7 @@ def centre_near_axis(seed: int, gap: float, length: float) -> bc.Mechanism:
 
 
 def almost_coaxial(seed: int, gap: float, length: float) -> bc.Mechanism:
-    """Two oblique axes that are one but for a tiny distance, as a file with eight digits has them."""
+    """Return two oblique axes that differ by a tiny distance, as in a file with eight digits."""
     a, n, _ = some_axes(seed)
     p0 = np.array([0.1, 0.1, 0.1])
     p = p0 + length * a + gap * n

@@ -1,4 +1,4 @@
-"""Code is loaded from the user's own files only: whoever else could have written them, they are not read."""
+"""Code is loaded only from files of the user: files that others could have written are not read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_others_may_write_is_not_loaded(folder: Path, where: str) -> None:
         RuntimeWarning, match=r"no compiled code is loaded from the cache: .*can be written by other users"
     ):
         assert cache.load(NAME) is None
-    with warnings.catch_warnings():  # and it is said once
+    with warnings.catch_warnings():  # the warning appears once
         warnings.simplefilter("error")
         assert cache.load(NAME) is None
         if where != "file":
@@ -71,7 +71,7 @@ def test_a_sticky_folder_above_is_as_tmp_is(folder: Path) -> None:
 
 
 def test_what_belongs_to_another_user_is_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As seen by somebody else, to whom our files are another user's."""
+    """Files of another user are not loaded; the test changes the current user."""
     assert cache.save(NAME, b"code")
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     forget()
@@ -85,7 +85,7 @@ def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
     (folder / NAME).symlink_to(tmp_path / "elsewhere")
     with pytest.warns(RuntimeWarning, match="is a link"):
         assert cache.load(NAME) is None
-    assert cache.save(NAME, b"new")  # in place of the link, not through it
+    assert cache.save(NAME, b"new")  # the link is replaced, not followed
     assert not (folder / NAME).is_symlink()
     assert b"code" in (tmp_path / "elsewhere").read_bytes()
 
@@ -118,7 +118,7 @@ def test_a_kernel_is_made_all_the_same(folder: Path) -> None:
 
 
 def test_without_owners_nothing_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows."""
+    """Without file owners, as on Windows, nothing is checked."""
     monkeypatch.setattr(cache, "POSIX", False)
     monkeypatch.delattr(os, "getuid")
     assert cache.save(NAME, b"code")
@@ -126,7 +126,7 @@ def test_without_owners_nothing_is_asked(folder: Path, monkeypatch: pytest.Monke
     assert cache.distrust_reason(folder) == ""
 
 
-# -- how much is kept
+# -- cache size
 
 
 def kept(folder: Path, name: str, size: int, days: float) -> Path:

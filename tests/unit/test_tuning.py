@@ -1,4 +1,4 @@
-"""Free numbers that change while a system runs: steppers and drives go on with them, and the record knows when."""
+"""Free parameters change while a system runs: steppers and drives use the new values, and the record has the times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from waiting import wait
 
 
 def swinging() -> bc.System:
-    """A pendulum whose gravity is free, and an output that shows it."""
+    """Return a pendulum whose gravity is free, and an output that shows it."""
     b = bc.Builder("pendulum", gravity=(0.0, 0.0, -bc.parameter("gravity", 9.81, "m/s2")))
     b.body("bob", mass=2.0, com=(1.0, 0.0, 0.0), inertia=0.1 * np.eye(3))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0))
@@ -23,7 +23,7 @@ def swinging() -> bc.System:
 
 
 def test_a_stepper_goes_on_with_other_numbers() -> None:
-    """As a new run does that begins in the same state with them."""
+    """A stepper with new values continues as a new run does that begins in the same state."""
     s = swinging()
     plant = bc.stepper(s, every=0.1, step=1e-3)
     plant.reset(start={"hinge.q": 0.3})
@@ -41,7 +41,7 @@ def test_a_stepper_goes_on_with_other_numbers() -> None:
 
 
 def passed(drive: bc.Drive, t: float) -> None:
-    """Waits until the drive is there, however busy the computer is."""
+    """Wait until the drive has reached a time, however busy the computer is."""
     wait(lambda: drive.snapshot().t >= t)
 
 
@@ -59,19 +59,19 @@ def test_what_no_body_can_have_is_not_tuned(bad: Any) -> None:
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), "1", None, [1.0, 2.0], True])
 def test_a_drive_keeps_its_state_where_no_body_can_have_it(bad: Any) -> None:
     drive = bc.Drive(bc.zoo.chain(2).free("link1.mass", "link2.mass"), rate=500)
-    for values in ({"link1.mass": 3.0, "link2.mass": bad}, bad):  # nothing of it, also not what could be
+    for values in ({"link1.mass": 3.0, "link2.mass": bad}, bad):  # all values are rejected, also the valid ones
         with pytest.raises(InputError, match="tune: "):
             drive.tune(values)
     assert drive._parameter_log.rows(np.zeros(3), 1e-3) is None
     np.testing.assert_array_equal(drive.shared.parameters[:2], drive.system.parameters.nominal)
     drive.tune({"link1.mass": 3.0})
     assert drive.shared.parameters[0] == 3.0
-    drive.tune({"link1.mass": -3.0}, check=False)  # who makes them himself need not wait
+    drive.tune({"link1.mass": -3.0}, check=False)  # with check=False the caller vouches for the values
     assert drive.shared.parameters[0] == -3.0
 
 
 def test_a_drive_records_what_held_in_each_row() -> None:
-    """In each row the acceleration is that of the gravity that the row says."""
+    """The acceleration in each row is that of the gravity recorded in the same row."""
     drive = bc.Drive(swinging(), rate=500, q0=[0.2])
     with drive:
         passed(drive, 0.15)
@@ -89,12 +89,13 @@ def test_a_drive_records_what_held_in_each_row() -> None:
     assert (np.diff(g) != 0).sum() == 1
     np.testing.assert_allclose(run["pull"], 2.0 * g)
     np.testing.assert_allclose(run["hinge.a"], 2.0 * g * np.cos(run["hinge.q"]) / 2.1, rtol=1e-9)
-    # The motion knows it, too: differences of the velocity are that acceleration, but in the row of the change.
+    # Differences of the velocity are that acceleration, except in the row of the change.
     rate = np.diff(run["hinge.v"]) * 500
     off = np.abs(rate - 0.5 * (run["hinge.a"][1:] + run["hinge.a"][:-1]))
     assert np.sort(off)[-3] < 1e-3 * np.abs(rate).max()
     drive.reset()
-    assert len(np.unique(drive.record()["parameter.gravity"])) <= 1  # what was tuned stays, what was is forgotten
+    # the tuned value stays, the earlier one is forgotten
+    assert len(np.unique(drive.record()["parameter.gravity"])) <= 1
 
 
 def test_sliders_bring_a_tool_to_a_place() -> None:
@@ -104,7 +105,7 @@ def test_sliders_bring_a_tool_to_a_place() -> None:
     for way in ((0.1, -0.1, 0.1), (-0.2, 0.2, 0.0)):
         there = np.array(lever_positions(machine, q, at + way))
         np.testing.assert_allclose(np.asarray(m.pose(there, tool_frame(machine)))[:3, 3], at + way, atol=2e-4)
-    far = np.array(lever_positions(machine, q, (50.0, 0.0, 0.0)))  # as near as it comes
+    far = np.array(lever_positions(machine, q, (50.0, 0.0, 0.0)))  # the closest position that it can reach
     assert np.isfinite(far).all()
     assert np.asarray(m.pose(far, tool_frame(machine)))[0, 3] > at[0]
     for lever, x in zip(machine.levers, far, strict=True):

@@ -1,4 +1,4 @@
-"""Wrong calls of everything public end in a sentence: no error from deep inside, no hang, no crash (wrong_calls.py)."""
+"""Wrong calls of everything public raise an error with a message: no internal error, hang or crash (wrong_calls.py)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def wrong(first: int, count: int, word: str = "") -> list[Any]:
     assert {file: file.read_bytes() for file in before} == before
     *found, counts = [json.loads(line) for line in done.stdout.splitlines()]
     assert sum(counts.values()) == count
-    assert counts["refused"] > 0.5 * count  # it does try wrong things
-    assert counts["made"] > 0.1 * count  # and not only such as nobody gets past the first argument
+    assert counts["refused"] > 0.5 * count  # the calls are indeed wrong
+    assert counts["made"] > 0.1 * count  # and some pass the check of the first argument
     return found
 
 
 def test_a_few() -> None:
-    assert wrong(0, 400, "forces|actuators|control|builder|section") == []  # those that need no run
+    assert wrong(0, 400, "forces|actuators|control|builder|section") == []  # callables that need no run
 
 
 @pytest.mark.long
@@ -71,16 +71,19 @@ def test_the_argument_that_does_not_fit_is_named() -> None:
     ):
         with pytest.raises(InputError, match=words) as said:
             _told(*args)
-        assert said.value.__cause__ is not None  # what went wrong inside is not lost
+        assert said.value.__cause__ is not None  # the cause of the error is kept
     with pytest.raises(ZeroDivisionError):
-        _told(m, 2, [], 0)  # where all fit, an error stays what it is
+        _told(m, 2, [], 0)  # where all arguments are valid, an error stays unchanged
     with pytest.raises(TypeError, match="missing"):
         _told(m)
     assert misfit_text(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
 
 
 def test_what_is_no_float_is_expected_where_numbers_are_read() -> None:
-    """10**400 is an OverflowError of Python's wherever a ValueError is awaited."""
+    """A value without a float is refused where numbers are read.
+
+    10**400 raises an OverflowError in Python instead of a ValueError.
+    """
     sources = Path(bc.__file__).parent.rglob("*.py")
     assert [
         str(p) for p in sources if re.search(r"except \((TypeError, ValueError|ValueError, TypeError)\)", p.read_text())
@@ -144,7 +147,7 @@ def test_gravity_is_three_numbers() -> None:
 
 
 def test_numbers_of_another_mechanism() -> None:
-    """Those were left out in silence, or ended in a KeyError."""
+    """Numbers of another mechanism are refused; they were once ignored silently, or ended in a KeyError."""
     m, foreign = bc.zoo.chain(2), bc.identify.numbers_of(bc.zoo.pendulum())
     values = np.ones(len(foreign))
     for call in (
@@ -179,7 +182,7 @@ def test_names_and_shapes_of_variations() -> None:
 
 
 def test_seeds_are_whole_numbers() -> None:
-    """A list that holds itself, taken for a seed, ended the process inside numpy."""
+    """A seed must be a whole number; a list that contains itself, given as a seed, ended the process inside numpy."""
     circle: list[Any] = []
     circle.append(circle)
     m = bc.zoo.chain(2)
@@ -203,7 +206,7 @@ def test_no_message_fills_the_screen() -> None:
 
 
 def test_numbers_may_be_those_of_numpy() -> None:
-    """Integers of numpy overflow in silence, so they are made floats where they are given."""
+    """Numpy numbers are accepted and converted to floats, because integers of numpy overflow silently."""
     E = np.int64(210_000_000_000)
     steel = bc.Material(E, np.float32(0.25), np.int32(7850))  # type: ignore[arg-type]
     assert steel == bc.Material(2.1e11, 0.25, 7850.0)
@@ -258,7 +261,7 @@ def test_a_move_that_is_no_matrix_is_named() -> None:
 
 
 def test_lists_that_hold_themselves_while_something_is_free() -> None:
-    """Parts are walked through for parameters as soon as there are any, and this one has no end."""
+    """A list that contains itself is refused although parts are searched for parameters recursively."""
     circle: list[Any] = []
     circle.append(circle)
     b = bc.Builder("m")
@@ -288,7 +291,7 @@ def _listed(names: Sequence[str], weights: Sequence[float], places: Sequence[Vec
 
 
 def test_a_row_of_numbers_is_no_list_of_names() -> None:
-    """Of an empty array numpy does not say whether it is true."""
+    """An array in place of a list of names is refused; the truth value of an empty array is undefined in numpy."""
     none = np.array([])
     for args, words in (
         ((none, [1.0]), r"names is array\(\[\].*; expected a list"),
@@ -297,7 +300,7 @@ def test_a_row_of_numbers_is_no_list_of_names() -> None:
     ):
         with pytest.raises(InputError, match=words):
             _listed(*args)
-    with pytest.raises(TypeError):  # nothing to be said of arguments that fit
+    with pytest.raises(TypeError):  # no message for arguments that fit
         _listed(np.array(["a"]), np.ones(2), np.ones((2, 3)))
     with pytest.raises(InputError, match=r"elements is array\(\[\].*; expected a list"):
         bc.system(bc.zoo.chain(2), elements=none)  # type: ignore[arg-type]
@@ -349,7 +352,7 @@ def test_parts_of_a_system_that_are_no_parts(part: str, odd: Any) -> None:
 
 
 def test_states_may_come_from_a_generator() -> None:
-    """They were read where they were checked, and the system had none."""
+    """States may come from a generator; once the check consumed it, and the system had none."""
     states = (StateVariable(name) for name in ("a", "b"))
     s = bc.system(bc.zoo.chain(2), control=lambda t, q, v, x, u: ([0.0, 0.0], [1.0, 1.0]), states=states)  # type: ignore[arg-type]
     assert [z.name for z in s.states] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The mechanisms that come with the package: they are what their papers print, and they make physical sense."""
+"""The built-in mechanisms agree with the printed numbers of their papers, and are physically plausible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_papers_have_citations_and_a_start(name: str) -> None:
 
 
 def test_numbers_are_those_of_the_shared_table() -> None:
-    """Where the project's own copy is at hand, ours must equal it."""
+    """The numbers equal those of the project's shared table, where that is available."""
     shared = Path(__file__).parents[3] / "shared/data/mechanisms.toml"
     if not shared.is_file():
         pytest.skip("the shared table is not here")
@@ -45,7 +45,7 @@ def test_numbers_are_those_of_the_shared_table() -> None:
         ours = zoo.data(name)
         for key, value in table[name].items():
             mine = ours.get({"inertia_diag": "inertia", "inertia_diag_1": "inertia_trunk"}.get(key, key))
-            if key == "b":  # their "variable" is our 0
+            if key == "b":  # their "variable" is 0 here
                 value = [0 if x == "variable" else x for x in value]
             if key not in ("note", "source", "theta0", "theta0_deg", "b3_0", "free_fall"):
                 assert mine == value, (name, key)
@@ -59,7 +59,8 @@ def test_excavator() -> None:
         b: np.array([[float(x) for x in row] for row in kinematics.pose(m.tree, [0.0] * 4, b)])
         for b in ("boom", "stick", "bucket")
     }
-    np.testing.assert_allclose(X["stick"][:3, 3] - X["boom"][:3, 3], (5.2, 0, 0), atol=1e-12)  # the boom, straight out
+    # the boom, fully extended
+    np.testing.assert_allclose(X["stick"][:3, 3] - X["boom"][:3, 3], (5.2, 0, 0), atol=1e-12)
     np.testing.assert_allclose(X["bucket"][:3, 3] - X["stick"][:3, 3], (1.8, 0, 0), atol=1e-12)
     torque = [float(x) for x in rnea.rigid_forces(m.tree, [0.0] * 4, [0.0] * 4, [0.0] * 4)]
     assert torque[0] == pytest.approx(0)
@@ -70,13 +71,16 @@ def test_excavator() -> None:
 
 
 def test_the_torso_stands_in_balance() -> None:
-    """Arms hang, the head is above, and the trunk turns about the vertical: no joint carries weight at the start."""
+    """The torso stands in balance: no joint carries weight at the start.
+
+    Arms are down, the head is above, and the trunk turns about the vertical.
+    """
     torque = rnea.rigid_forces(zoo.torso().tree, [0.0] * 6, [0.0] * 6, [0.0] * 6)
     np.testing.assert_allclose(np.array(torque, dtype=float), 0, atol=1e-12)
 
 
 def test_puma_in_free_fall_turns_joint_2_in_the_positive_direction() -> None:
-    """Saha 2001, figure 4(ii)(b)."""
+    """The PUMA in free fall turns joint 2 in the positive direction (Saha 2001, figure 4(ii)(b))."""
     acceleration = aba.forward_dynamics(zoo.puma_saha().tree, [0.0] * 6, [0.0] * 6, [0.0] * 6)
     assert float(acceleration[1]) > 1.0
 
@@ -100,12 +104,12 @@ def test_stanford_in_free_fall_keeps_its_energy_and_slides_out() -> None:
         k4, l4 = rate(q + h * k3, v + h * l3)
         q, v = q + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), v + h / 6 * (l1 + 2 * l2 + 2 * l3 + l4)
     assert energy() == pytest.approx(before, abs=1e-5)
-    assert 0 < q[1] < 0.1  # fallen from 1.57, not yet through zero: see the note in data.toml
+    assert 0 < q[1] < 0.1  # it has fallen from 1.57 and not yet passed zero: see the note in data.toml
     assert 2.5 < q[2] < 3.5
 
 
 def test_planar3r_is_the_textbook_arm() -> None:
-    """Three uniform rods: M_33 = 1/3, and stretched out M_11 is that of one rod of 3 m and 3 kg."""
+    """planar3r is three uniform rods: M_33 = 1/3, and the extended arm has M_11 of one rod of 3 m and 3 kg."""
     M = mass_matrix(zoo.planar3r(), np.zeros(3))
     assert M[2, 2] == pytest.approx(1 / 3)
     assert M[0, 0] == pytest.approx(3 * 9 / 3)
@@ -219,7 +223,10 @@ def test_names_are_all_loadable() -> None:
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_what_is_suggested_can_be_loaded(name: str) -> None:
-    """ "excavator:3" was answered with "excavator:8", and "chainn:3" with "chain", which asks for a number."""
+    """A suggested name can be loaded.
+
+    "excavator:3" once suggested "excavator:8", and "chainn:3" suggested "chain", which requires a number.
+    """
     for wrong in (f"{name}:", f"{name}({'3, ' * 12})", f"{name}(colour=3)"):
         with pytest.raises(InputError) as said:
             zoo.load(wrong)

@@ -1,4 +1,4 @@
-"""The zoo's closed loops: assembled at their start, and as movable as they should be."""
+"""Closed loops of the zoo: assembled at their start, and with the right mobility."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pose(m: Mechanism, q: Array, frame: str) -> Array:
 
 
 def gaps(m: Mechanism, loop: Loop, q: Array) -> Array:
-    """How far a loop is from being closed. Written here on its own, from the definitions in model/parts.py."""
+    """Return the residual of a loop, written independently from the definitions in model/parts.py."""
     a, b = pose(m, q, loop.a), pose(m, q, loop.b)
     apart = b[:3, 3] - a[:3, 3]
     if loop.kind == "distance":
@@ -60,11 +60,11 @@ def jacobian(m: Mechanism, q: Array, h: float = 1e-6) -> Array:
 
 
 def along(m: Mechanism, q: Array, steps: int = 5) -> Array:
-    """A configuration further on: small steps in the null space, each corrected by Newton."""
+    """Return a later configuration: small steps in the null space, each corrected by Newton's method."""
     before = np.zeros(m.nv)
     for _ in range(steps):
         free = np.linalg.svd(jacobian(m, q))[2][-1]
-        before = free = free if free @ before >= 0.0 else -free  # not to and fro
+        before = free = free if free @ before >= 0.0 else -free  # not back and forth
         q = moved(m, q, 0.05 * free)
         for _ in range(6):
             q = moved(m, q, -np.linalg.lstsq(jacobian(m, q), residual(m, q), rcond=1e-7)[0])
@@ -77,7 +77,7 @@ def test_closed_and_as_movable_as_it_should_be(name: str) -> None:
     nv, equations, mobility = MECHANISMS[name]
     q, v = zoo.start(m)
     assert (m.nv, sum(EQUATIONS[loop.kind] for loop in m.loops)) == (nv, equations)
-    assert np.abs(residual(m, q)).max() < 4e-15  # some roundings of a metre
+    assert np.abs(residual(m, q)).max() < 4e-15  # a few rounding errors of a metre
     assert np.abs(jacobian(m, q) @ v).max() < 1e-9
     there = along(m, q)
     assert np.linalg.norm(there - q) > 0.05
@@ -88,7 +88,7 @@ def test_closed_and_as_movable_as_it_should_be(name: str) -> None:
 
 
 def test_andrews_is_the_one_of_the_literature() -> None:
-    """Its joint angles, constraints and mass matrix as they are printed."""
+    """Andrews' mechanism has the joint angles, constraints and mass matrix of the literature."""
     m, g = zoo.andrews(), zoo.data("andrews")
     rng = np.random.default_rng(1)
     names = list(g["q0"])
@@ -155,7 +155,7 @@ def test_the_four_bar_on_a_slide_with_and_without_its_loop() -> None:
 
 
 def test_the_suspension_stands_about_where_its_spring_carries_it() -> None:
-    """Forces are plausible: the spring's at q = 0 is between one and twenty times the weight of the wheel."""
+    """The spring force of the suspension at q = 0 is plausible: one to twenty times the weight of the wheel."""
     m = zoo.double_wishbone()
     q, _ = zoo.start(m)
     s = m.springs[0]
