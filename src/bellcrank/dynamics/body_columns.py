@@ -152,7 +152,7 @@ def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> BodyRec
     ((R, p),) = yield from propagate_motion(link, ground, "X", q)
     (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
     step("f", link.name)
-    found = [about_point(vec(c) - p, (Ic @ Z).turned(R)) for Z in link.subspace(q)]
+    found = [about_point(vec(c) - p, (Ic @ Z).rotated(R)) for Z in link.subspace(q)]
     return [x for f in found for x in (*f.lin, *f.ang)]
 
 
