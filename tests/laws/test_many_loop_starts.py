@@ -34,7 +34,7 @@ def test_they_are_closed_as_each_alone() -> None:
 
 def test_the_one_that_is_wrong_is_named() -> None:
     s, q, v = starts(3)
-    tree, loops = s.system.mechanism.tree, s.dynamics.closure.by.analysis  # type: ignore[attr-defined]
+    tree, loops = s.system.mechanism.tree, s.dynamics.closure.dynamics.analysis  # type: ignore[attr-defined]
     assert loop_state.acceptable_starts(tree, loops, q, v).all()
     for bad, words in ((q, r"q0 \(run 1\) does not close"), (v, r"v0 \(run 1\) opens")):
         worse = [np.array(q), np.array(v)]

@@ -159,7 +159,7 @@ from bellcrank.scheduling import Machine
 from bellcrank.scheduling.machines import complete
 m = bc.zoo.load("tree(7)")
 k = bc.kernel(m, "forward_dynamics", machine=Machine("x", complete(2), start=2.0))
-if k.crew: k.crew.on([0])
+if k.crew: k.crew.pin([0])
 q, v, tau = m.random(0)
 for _ in range(1000): k(q, v, tau)
 print("done")

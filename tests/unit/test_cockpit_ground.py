@@ -142,7 +142,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
     at, fullest, loads = list(tour.places[-1]), 0.0, list[float]()
     step = 0.1
     while len(loads) < 27:
-        was = tour.at
+        was = tour.index
         shot = SimpleNamespace(t=t, y=at)
         object.__setattr__(hands, "place", lambda shot: tuple(shot.y))
         radius, arc, height, bucket, _ = tour(shot)
@@ -155,7 +155,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
         g.work(t, tip, (-math.sin(swing), math.cos(swing), 0.0), -math.cos(at[3]), (0.9 * tip[0], 0.9 * tip[1], at[2]))
         g.take_changes()
         fullest = max(fullest, g.load)
-        if tour.at == 0 and was != 0:
+        if tour.index == 0 and was != 0:
             loads.append(fullest / m.tool.capacity)
             fullest = g.load
     assert min(loads) > 0.4, loads

@@ -63,7 +63,7 @@ def test_a_method_of_ones_own() -> None:
     k = bc.kernel(arm, "mass_matrix", method="mine")
     assert k.method == "mine"
     np.testing.assert_allclose(k(q), 2.0 * right, rtol=1e-14)
-    assert bc.methods()["mine"].citation == "Times a factor."
+    assert bc.methods()["mine"].citation == "Return the mass matrix times the factor."
     assert METHODS["mine"].solves == ("mass_matrix",)
     assert "mine" in str(bc.methods())
 
