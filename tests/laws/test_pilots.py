@@ -36,7 +36,7 @@ def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[A
 def test_the_program_digs() -> None:
     """In a full cycle the teeth enter the ground, lift, swing and return."""
     made, runs = piloted(excavator.machine(), "dig", 60.0)
-    assert made.at != 0  # the next step has begun
+    assert made.index != 0  # the next step has begun
     height, swing = ([run[name][-1] for run in runs] for name in ("tip.height", "cab.q"))
     assert min(height) < excavator.GROUND - 0.1
     assert max(height) > 1.0

@@ -107,7 +107,7 @@ def test_two_cores_share_a_state() -> None:
     one = bc.kernel(m, "forward_dynamics", method="aba")
     if k.crew is None:
         pytest.skip("this computer has one core")
-    k.crew.on([1], 1_000_000)
+    k.crew.pin([1], 1_000_000)
     assert k.predicted > 0.0
     assert k.speedup > 1.2
     for seed in range(20):
