@@ -75,7 +75,7 @@ def test_known_defects(case: Case, held: Path, tmp_path: Path, emulated: Any) ->
         holds(world, world.one("way"), tmp_path / "known")
 
 
-@pytest.mark.filterwarnings("ignore:.*all of it new; a second time it comes from the cache:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*once; the result is cached:RuntimeWarning")
 @pytest.mark.parametrize("k", range(GROUPS))
 def test_quantities(k: int, held: Path) -> None:
     for seed, case in group("quantities", k):

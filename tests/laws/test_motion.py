@@ -115,7 +115,7 @@ def test_of_the_whole(m: Mechanism, seed: int) -> None:
 @few(30)
 @given(trees(base="floating"), seeds)
 def test_what_floats_falls(m: Mechanism, seed: int) -> None:
-    """Whatever its joints do, the centre of mass falls freely and the angular momentum is constant."""
+    """Under joint torques alone, the centre of mass falls freely and the angular momentum is constant."""
     q, v, tau = state(m, seed)
     tau[:6] = [0.0] * 6
     a = crba.forward_dynamics(m.tree, q, v, tau)

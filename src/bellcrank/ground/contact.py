@@ -4,7 +4,7 @@
     ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (wedge.py)
     ground.heel, ground.pin             heights of the ground under the bucket's back and under its pin
     load.mass, load.x, load.y, load.z   load in the bucket, in its body's axes
-    load.extra                          additional mass that hangs on the bucket
+    load.extra                          additional mass on the bucket
 
 The parameters are constant between two updates. The step therefore stays straight-line machine code, and everything
 that the ground does to it is in the record, as columns parameter.ground.height and so on.

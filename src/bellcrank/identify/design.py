@@ -240,7 +240,7 @@ def _search(
 
 
 def _violation(summaries: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
-    """Return the constraint violation, relative to the bounds; infinite where there is no number."""
+    """Return the constraint violation, relative to the bounds; or infinity if it is not finite."""
     total = np.zeros(len(next(iter(summaries.values()))))
     for n, (lo, hi) in within.items():
         size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
