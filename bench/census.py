@@ -3,6 +3,7 @@
     python -m bench.census                  write bench/census.json (some minutes)
     python -m bench.census --check          compare with it, print what differs, exit with 1 if anything does
     python -m bench.census --only chain     only the groups whose names begin like this
+    python -m bench.census --exact --out before.json    keep every bit of the constants: for two commits on one computer
 
 A census shows that a refactoring changed nothing. It holds, for built-in mechanisms, every quantity and every method,
 the number of operations, the critical path and a hash of the LLVM IR, C and PTX text in both precisions; for systems,
@@ -10,8 +11,9 @@ the same of the program of every integrator and form; equations, schedules and c
 and the public names with their parameters.
 
 Texts depend neither on the processor (code is made for x86-64-v3) nor on a calibration (of methods that compute the
-same, the one with the fewest operations is taken). A quantity that is refused is listed with the class of the error;
-its message is not part of the census.
+same, the one with the fewest operations is taken). The position in which loops are closed comes from linear algebra
+whose last bits differ between computers, so constants are rounded to five digits before they are hashed. A quantity
+that is refused is listed with the class of the error; its message is not part of the census.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import inspect
 import json
 import os
 import re
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +61,11 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAME", help="only the groups whose names begin like this")
     parser.add_argument("--out", type=Path, default=MANIFEST, metavar="FILE", help="the manifest")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N", help="processes")
+    parser.add_argument("--exact", action="store_true", help="do not round constants; needs --out")
     args = parser.parse_args()
+    if args.exact and args.out == MANIFEST:
+        parser.error("--exact holds on one computer only: name another file with --out")
+    os.environ["CENSUS_EXACT"] = str(int(args.exact))
     start_time = time.perf_counter()
     census = collect(args.only, args.workers)
     print(f"{len(census):,} entries in {time.perf_counter() - start_time:.0f} s")
@@ -122,9 +129,29 @@ COMMENTS = {
 }
 
 
+CONSTANT = re.compile(
+    r"\b0x(?P<llvm>[0-9A-F]{16})\b|\b0d(?P<double>[0-9A-F]{16})\b|\b0f(?P<single>[0-9A-F]{8})\b"
+    r"|(?<![\w.])(?P<decimal>\d+\.\d*(?:e[+-]?\d+)?)f?\b"
+)
+NOISE = 1e-11  # constants that are zero except for rounding
+
+
+def rounded_constant(found: re.Match[str]) -> str:
+    """Return a floating-point constant of generated code with five digits."""
+    if bits := found["llvm"] or found["double"]:
+        value = struct.unpack(">d", bytes.fromhex(bits))[0]
+    elif found["single"]:
+        value = struct.unpack(">f", bytes.fromhex(found["single"]))[0]
+    else:
+        value = float(found["decimal"])
+    return f"{value:.4e}" if abs(value) > NOISE else "0"
+
+
 def digest(text: str, target: str = "") -> str:
-    """Return a hash of a text; comments of code are left out."""
+    """Return a hash of a text; comments of code are left out, and constants of code are rounded."""
     code = COMMENTS[target].sub("", text) if target else text
+    if target and os.environ["CENSUS_EXACT"] == "0":
+        code = CONSTANT.sub(rounded_constant, code)
     return hashlib.sha256("\n".join(line.rstrip() for line in code.splitlines() if line.strip()).encode()).hexdigest()[
         :16
     ]
@@ -141,7 +168,7 @@ def mechanism(name: str) -> Any:
 
 
 def fewest_operations(graphs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Return the graph with the fewest_operations operations; the first of equals."""
+    """Return the graph with the fewest operations; the first of equals."""
     return min(graphs, key=lambda pair: pair[1].count().arithmetic)
 
 

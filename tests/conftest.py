@@ -24,7 +24,7 @@ assert "bellcrank" not in sys.modules
 os.environ.setdefault("BELLCRANK_POISON", "1")
 
 # Use a fixed set of examples, so that a failure is caused by the change at hand. BELLCRANK_HYPOTHESIS=deep tries new
-# ones.
+# ones, for BELLCRANK_HYPOTHESIS_SECONDS a test.
 settings.register_profile(
     "fixed",
     derandomize=True,
@@ -35,7 +35,8 @@ settings.register_profile(
 )
 settings.register_profile("deep", parent=settings.get_profile("fixed"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("BELLCRANK_HYPOTHESIS", "fixed"))
-search = Search(seconds=30.0) if os.environ.get("BELLCRANK_HYPOTHESIS") == "deep" else None
+DEEP = os.environ.get("BELLCRANK_HYPOTHESIS") == "deep"
+search = Search(seconds=float(os.environ.get("BELLCRANK_HYPOTHESIS_SECONDS", "30"))) if DEEP else None
 
 
 @pytest.hookimpl(tryfirst=True)

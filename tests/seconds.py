@@ -71,7 +71,9 @@ def write(measured: Mapping[str, float]) -> None:
 
 # -- the plugin
 
+# Tests whose time says nothing about `make test`: skipped ones, and those that search for new examples.
 _skipped: set[str] = set()
+_DEEP = os.environ.get("BELLCRANK_HYPOTHESIS") == "deep"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,7 +91,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     before, began = sum(os.times()[:4]), time.perf_counter()
     answer = yield
     took = time.perf_counter() - began if "/pages/" in item.nodeid else sum(os.times()[:4]) - before
-    if item.nodeid not in _skipped:
+    searched = _DEEP and hasattr(getattr(item, "obj", None), "hypothesis")
+    if item.nodeid not in _skipped and not searched:
         with open(os.environ[RAW], "a", encoding="utf-8") as raw:
             raw.write(f"{took:.3f} {name_of(item.nodeid)}\n")
     return answer
