@@ -28,10 +28,17 @@ def test_the_whole_report() -> None:
     found = text.full_text(REPORT)
     assert "a period took         0.60  0.50  2.00  1.00  9.00  9.50" in found
     assert "6000 steps in periods of 1000 us; real-time factor 0.9800" in found
-    assert "2 periods ended late: 1 caught up; 94 periods skipped" in found
+    assert "2 periods ended late: 1 caught up; 1 skipped 94 periods" in found
     assert "1.500 s              1200      1.00  caught up" in found
     assert "2.250 s            100000      3.00  skipped 94 periods" in found
     assert found.endswith("note: no SCHED_FIFO")
+
+
+def test_the_counts_of_late_periods_add_up() -> None:
+    report = REPORT | {"overruns": 3, "caught_up": 3, "skipped": 0}
+    assert text.count_lines(report)[1] == "3 periods ended late: 3 caught up"
+    assert text.count_lines(report | {"overruns": 0, "caught_up": 0})[1] == "0 periods ended late"
+    assert text.count_lines(report | {"caught_up": 0, "skipped": 1})[1] == "3 periods ended late: 3 skipped 1 period"
 
 
 def test_bars_have_all_counts_and_the_longest_is_full() -> None:
@@ -79,4 +86,4 @@ def test_elsewhere_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch)
     lines = Terminal(monkeypatch, False).watched(61).splitlines()
     assert [line.split()[0] for line in lines] == ["5", "10", "15"]
     assert "0.60 predicted" in lines[0]
-    assert "94 periods skipped" in lines[0]
+    assert "skipped 94 periods" in lines[0]

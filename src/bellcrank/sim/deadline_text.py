@@ -45,7 +45,10 @@ def count_lines(report: Report) -> list[str]:
         step_parts.append(f"real-time factor {factor:.4f}")
     if report.get("lost_rows"):
         step_parts.append(f"{report['lost_rows']} rows not recorded")
-    return ["; ".join(step_parts), f"{_periods(late)} ended late: {caught} caught up; {_periods(skipped)} skipped"]
+    late_parts = [f"{caught} caught up"] if caught else []
+    late_parts += [f"{late - caught} skipped {_periods(skipped)}"] if skipped else []
+    counts = f"{_periods(late)} ended late" + (": " if late_parts else "") + "; ".join(late_parts)
+    return ["; ".join(step_parts), counts]
 
 
 def one_line(report: Report) -> str:
