@@ -1,4 +1,4 @@
-"""Parts for bellcrank from a workshop of its own: installed beside it, they are there by name."""
+"""Example plug-in: once installed, its parts are available in bellcrank by name."""
 
 from dataclasses import dataclass
 
