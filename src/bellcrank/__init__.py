@@ -93,8 +93,8 @@ def __getattr__(name: str) -> object:
     _import_module(f"{__name__}.plugins").load()  # extensions from installed packages
     if not _MODULE_OF_NAME[name]:
         return _import_module(f"{__name__}.{name}")
-    found = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
-    return found
+    value = globals()[name] = getattr(_import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

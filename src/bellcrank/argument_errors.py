@@ -53,10 +53,10 @@ def explain_methods(*names: str) -> Callable[[Class], Class]:
 
     def decorate(kind: Class) -> Class:
         for name in names:
-            found = inspect.getattr_static(kind, name)
-            inner = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+            member = inspect.getattr_static(kind, name)
+            inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
             wrapped = explain_argument_errors(inner)
-            setattr(kind, name, type(found)(wrapped) if inner is not found else wrapped)
+            setattr(kind, name, type(member)(wrapped) if inner is not member else wrapped)
         return kind
 
     return decorate

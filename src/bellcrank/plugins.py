@@ -62,9 +62,9 @@ def _load() -> None:
         return
     from importlib.metadata import entry_points
 
-    found = entry_points()
-    for group in sorted(name for name in found.groups if name.startswith(ENTRY_POINT_PREFIX)):
-        for point in sorted(found.select(group=group), key=lambda point: point.name):
+    points = entry_points()
+    for group in sorted(name for name in points.groups if name.startswith(ENTRY_POINT_PREFIX)):
+        for point in sorted(points.select(group=group), key=lambda point: point.name):
             _register_entry_point(group.removeprefix(ENTRY_POINT_PREFIX), point)
 
 
@@ -100,8 +100,8 @@ def fingerprint() -> str:
     store, stats = lazy_import("emit.cache"), _stats()
 
     def stored_digest(name: str) -> str | None:
-        found = store.load(f"{store.key('packages', name)}.json")
-        return None if found is None else str(found.decode().strip('"'))
+        digest = store.load(f"{store.key('packages', name)}.json")
+        return None if digest is None else str(digest.decode().strip('"'))
 
     def store_digest(name: str, digest: str) -> None:
         if (
@@ -176,7 +176,7 @@ def _distributions(package: str) -> list[Any]:
     from bellcrank.content_digest.distributions import dependency_closure
 
     dists = {point.dist.name: point.dist for point in _points[package] if point.dist is not None}
-    return [found for dist in dists.values() for found in dependency_closure(dist, EXCLUDED_PACKAGES)]
+    return [distribution for dist in dists.values() for distribution in dependency_closure(dist, EXCLUDED_PACKAGES)]
 
 
 def _versions() -> list[str]:

@@ -147,22 +147,22 @@ def _check_callable(kind: str, name: str, function: Any, *arguments: str, **name
 
 
 def _function_entry(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
-    def made(name: str, thing: Any) -> Any:
+    def check_entry(name: str, thing: Any) -> Any:
         _check_callable(kind, name, thing, *arguments)
         return thing
 
-    return made
+    return check_entry
 
 
 def _sized_entry(kind: str) -> Callable[[str, Any], Any]:
     """Return a check for a function of any number of numbers."""
 
-    def made(name: str, thing: Any) -> Any:
+    def check_entry(name: str, thing: Any) -> Any:
         if not callable(thing) or isinstance(thing, type):
             raise _wrong_type(kind, name, thing, "a function of the numbers that follow its name")
         return thing
 
-    return made
+    return check_entry
 
 
 def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
@@ -174,10 +174,10 @@ def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
     return thing
 
 
-def _checked_instance(kind: str, of: str, name: str, thing: Any) -> Any:
-    module, _, leaf = of.rpartition(".")
+def _checked_instance(kind: str, class_path: str, name: str, thing: Any) -> Any:
+    module, _, leaf = class_path.rpartition(".")
     if not isinstance(thing, getattr(lazy_import(module), leaf)):
-        raise _wrong_type(kind, name, thing, f"a bellcrank.{of}")
+        raise _wrong_type(kind, name, thing, f"a bellcrank.{class_path}")
     return _checked_name(kind, name, thing)
 
 
@@ -261,8 +261,8 @@ class _KindRow:
 
     def table(self) -> dict[str, Any]:
         """Return the table."""
-        found: dict[str, Any] = getattr(lazy_import(self.module), self.attribute)
-        return found
+        table: dict[str, Any] = getattr(lazy_import(self.module), self.attribute)
+        return table
 
 
 KINDS: dict[str, _KindRow] = {

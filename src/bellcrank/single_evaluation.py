@@ -26,10 +26,10 @@ def evaluated_once(function: Function) -> Function:
 
     @wraps(function)
     def evaluate(*args: Any) -> Any:
-        if (found := values.get(args)) is None:
+        if (value := values.get(args)) is None:
             with EVALUATION_LOCK:
-                if (found := values.get(args)) is None:
-                    found = values[args] = function(*args)
-        return found
+                if (value := values.get(args)) is None:
+                    value = values[args] = function(*args)
+        return value
 
     return evaluate  # type: ignore[return-value]

@@ -59,13 +59,13 @@ def test_they_solve(n: int, seed: int) -> None:
             for name, array in g.evaluate(**values).items():
                 close(array, g.written.evaluate(**values)[name], 1e-9)
     factors, solution = (next(g for g in graph.calls if isinstance(g, kind)) for kind in (LUFactors, Substitution))
-    own = {k: c - n * factors.of.count()[k] for k, c in factors.count().by_kind.items()}
+    own = {k: c - n * factors.linear_map.count()[k] for k, c in factors.count().by_kind.items()}
     assert own == dict(factors.written.count().by_kind)
     assert solution.count().by_kind == solution.written.count().by_kind
     assert solution.work() == solution.written.work()
     assert solution.span() == solution.written.span()
-    assert factors.work() - n * factors.of.work() == factors.written.work()
-    assert factors.span() - factors.of.span() == factors.written.span()
+    assert factors.work() - n * factors.linear_map.work() == factors.written.work()
+    assert factors.span() - factors.linear_map.span() == factors.written.span()
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 30])

@@ -53,8 +53,8 @@ class _CellTape(Tape):
         self.constant_indices = {name: i for i, name in enumerate(numbers)}
 
     def _parameter(self, leaf: Node) -> Node:
-        at = self.constant_indices.get(leaf.args[0])
-        return super()._parameter(leaf) if at is None else self.node("input", CONSTANTS_INPUT, at)
+        index = self.constant_indices.get(leaf.args[0])
+        return super()._parameter(leaf) if index is None else self.node("input", CONSTANTS_INPUT, index)
 
 
 def trace_cells(parts: Sequence[CellClass], places: Places, inputs: Sequence[str]) -> list[Cell]:
@@ -106,11 +106,11 @@ class _CellTracer:
 
     def trace_all(self) -> list[Cell]:
         while True:
-            asked = self._next_request(0)
-            if asked is None:
+            request = self._next_request(0)
+            if request is None:
                 break
-            self.outward_channels.append(isinstance(asked, FromParent))
-            self._settle_channel(asked)
+            self.outward_channels.append(isinstance(request, FromParent))
+            self._settle_channel(request)
         return [self._make_cell(k) for k in range(len(self.classes))]
 
     def _start_body(self, k: int) -> Any:
@@ -132,9 +132,9 @@ class _CellTracer:
 
     def _ground_value(self, k: int) -> Any:
         """Return the values that the ground provides to a class on it; its free constants belong to the class."""
-        asked = self._next_request(k)
-        assert isinstance(asked, FromParent)
-        return asked.ground
+        request = self._next_request(k)
+        assert isinstance(request, FromParent)
+        return request.ground
 
     def _sent_values(self, k: int, more: Sequence[Any]) -> list[Any]:
         """Return the values that the body hands on, by channel, and at the end its results."""
@@ -235,6 +235,6 @@ def _join_constants(a: Any, b: Any) -> Any:
 
 
 def _object_array(values: Sequence[Any]) -> Array:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -163,13 +163,13 @@ def _derivative_columns(mechanism: Mechanism, row: Quantity) -> Callable[..., An
     Column k is the derivative of the forces along acceleration k (or of the accelerations along force k); gravity and
     velocities cancel in it.
     """
-    n, (of, x) = mechanism.nv, DERIVATIVE_MATRICES[row.name]
-    kernel = _tangent_kernel(mechanism, of, x, f"{row.name}.{x}")
-    rest = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
+    n, (base_quantity, x) = mechanism.nv, DERIVATIVE_MATRICES[row.name]
+    kernel = _tangent_kernel(mechanism, base_quantity, x, f"{row.name}.{x}")
+    other_inputs = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
 
     def columns(**state: Any) -> Any:
-        found = kernel(**state, **rest)
-        return 0.5 * (found + np.swapaxes(found, -1, -2))  # symmetric but for rounding
+        matrix = kernel(**state, **other_inputs)
+        return 0.5 * (matrix + np.swapaxes(matrix, -1, -2))  # symmetric but for rounding
 
     return columns
 
@@ -185,11 +185,11 @@ def _product_columns(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
     kernel = compile_graph(graph, name=f"{row.name}.x", parameters=mechanism.parameters)
 
     def columns(**state: Any) -> Any:
-        found = kernel(**state, x=np.eye(n))
-        if found.shape[-2:] == (2, n):
-            found, diagonal = found[..., 0, :], found[..., 0, 1, :]
-            found[..., range(n), range(n)] = diagonal
-        return np.swapaxes(found, -1, -2)
+        matrix = kernel(**state, x=np.eye(n))
+        if matrix.shape[-2:] == (2, n):
+            matrix, diagonal = matrix[..., 0, :], matrix[..., 0, 1, :]
+            matrix[..., range(n), range(n)] = diagonal
+        return np.swapaxes(matrix, -1, -2)
 
     return columns
 

@@ -227,8 +227,8 @@ def _checked_outputs(name: str, returned: Any) -> dict[str, Any]:
 
 
 def _function_name(function: Callable[..., Any]) -> str:
-    found = getattr(function, "__name__", "function")
-    return found if found.isidentifier() else "function"
+    name = getattr(function, "__name__", "function")
+    return name if name.isidentifier() else "function"
 
 
 def _checked_shape(name: Any, shape: Any) -> tuple[int, ...]:

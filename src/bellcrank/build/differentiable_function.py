@@ -75,8 +75,8 @@ def _with_positional_names(graph: Graph, outputs: Sequence[str]) -> Graph:
     shapes = {f"in{k}": shape for k, shape in enumerate(graph.inputs.values())}
 
     def again(**given: Any) -> dict[str, Any]:
-        found = graph.call(**dict(zip(graph.inputs, given.values(), strict=True)))
-        return {f"out{k}": found[name] for k, name in enumerate(outputs)}
+        results = graph.call(**dict(zip(graph.inputs, given.values(), strict=True)))
+        return {f"out{k}": results[name] for k, name in enumerate(outputs)}
 
     return trace(graph.name, again, shapes)
 

@@ -93,7 +93,7 @@ def formula_sheet(mechanism: Mechanism, g: Graph, frame: str = "", terms: int = 
         outputs, relation = {what: (quantity(what).what, quantity(what).inputs)}, ""
     if mechanism.parameters:
         columns["p"] = tuple(mechanism.parameters)
-        outputs = {key: (said, (*inputs, "p")) for key, (said, inputs) in outputs.items()}
+        outputs = {key: (description, (*inputs, "p")) for key, (description, inputs) in outputs.items()}
     title = f"{mechanism.name}: {what}{' of ' * bool(frame)}{frame}, printed by bellcrank {__version__}"
     return page.build_sheet(g, mechanism.name, title, outputs, relation, columns, (_units_note(mechanism),), terms)
 

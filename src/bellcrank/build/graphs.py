@@ -39,9 +39,9 @@ OPERATIONS_PER_SECOND, OPERATION_BYTES = 30_000, 1_600  # operations traced per 
 GraphChoice = Callable[[Sequence[tuple[Method, Graph]]], tuple[Method, Graph]]
 
 
-def quantity_tree(mechanism: Mechanism, name: str, by: Method) -> Tree:
-    """Return the tree of `mechanism`, regrouped where quantity `name` and method `by` allow it."""
-    return regrouped(mechanism.tree) if quantity(name).regrouped and by.regrouped else mechanism.tree
+def quantity_tree(mechanism: Mechanism, name: str, base_method: Method) -> Tree:
+    """Return the tree of `mechanism`, regrouped where quantity `name` and method `base_method` allow it."""
+    return regrouped(mechanism.tree) if quantity(name).regrouped and base_method.regrouped else mechanism.tree
 
 
 def with_layer(mechanism: Mechanism, request: Request, base_method: Method) -> Method | LoopLayer:
@@ -63,7 +63,7 @@ def with_layer(mechanism: Mechanism, request: Request, base_method: Method) -> M
     return make_layer(mechanism, request, base_method)
 
 
-def check_size(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = None) -> None:
+def check_size(mechanism: Mechanism, name: str, base_method: Method, tree: Tree | None = None) -> None:
     """Raise an InputError where tracing would take minutes and gigabytes.
 
     Parameters
@@ -72,22 +72,22 @@ def check_size(mechanism: Mechanism, name: str, by: Method, tree: Tree | None = 
         The mechanism.
     name
         The quantity.
-    by
+    base_method
         The method.
     tree
         The part of the mechanism that the quantity depends on; by default all of it.
     """
-    work = estimate(by.name, name, tree or mechanism.tree)
+    work = estimate(base_method.name, name, tree or mechanism.tree)
     if work > MAX_OPERATIONS:
         raise InputError(
-            f"{name} of {mechanism.name} by {by.name} is about {work:,.0f} operations, and at most {MAX_OPERATIONS:,} "
-            f"are traced: it would take some {work / OPERATIONS_PER_SECOND / 60:.0f} minutes and "
+            f"{name} of {mechanism.name} by {base_method.name} is about {work:,.0f} operations, and at most "
+            f"{MAX_OPERATIONS:,} are traced: it would take some {work / OPERATIONS_PER_SECOND / 60:.0f} minutes and "
             f"{work * OPERATION_BYTES / 1e9:.0f} GB. Lock joints, or use a quantity or a method whose work does not "
             "grow with the square of the number of bodies."
         )
 
 
-def is_rolled(mechanism: Mechanism, request: Request, by: Method) -> bool:
+def is_rolled(mechanism: Mechanism, request: Request, base_method: Method) -> bool:
     """Return whether identical bodies share their code.
 
     The method must support it, and the straight-line code must be too long to compile.
@@ -98,17 +98,17 @@ def is_rolled(mechanism: Mechanism, request: Request, by: Method) -> bool:
         The mechanism.
     request
         The quantity and its options.
-    by
+    base_method
         The method.
     """
-    small = fits_straight_code(by.name, request.quantity, mechanism.tree) and has_few_numbers(
+    small = fits_straight_code(base_method.name, request.quantity, mechanism.tree) and has_few_numbers(
         request.quantity, mechanism.tree
     )
     if small or request.packed:
         return False
     from bellcrank.build.rolling_policy import should_roll
 
-    return should_roll(mechanism, relevant_tree(mechanism, request), request, by)
+    return should_roll(mechanism, relevant_tree(mechanism, request), request, base_method)
 
 
 def relevant_tree(mechanism: Mechanism, request: Request) -> Tree:
@@ -144,12 +144,12 @@ def parallel_dca(mechanism: Mechanism, request: Request, worth: Callable[[Graph]
     return (dca, chosen_graph) if chosen_graph is not None and worth(chosen_graph) else None
 
 
-def is_rolled_dca(mechanism: Mechanism, request: Request, by: Method) -> bool:
-    """Return whether `by` is divide and conquer, and identical bodies of `mechanism` share their code by aba as well.
+def is_rolled_dca(mechanism: Mechanism, request: Request, base_method: Method) -> bool:
+    """Return whether `base_method` is divide and conquer, and identical bodies share their code by aba as well.
 
-    The `request` must be plain forward dynamics.
+    The `request` for `mechanism` must be plain forward dynamics.
     """
-    is_dca = by.name == "dca" and request.quantity == "forward_dynamics"
+    is_dca = base_method.name == "dca" and request.quantity == "forward_dynamics"
     plain = not (request.wrenches or mechanism.parameters or mechanism.springs)
     return is_dca and plain and is_rolled(mechanism, request, METHODS["aba"])
 
@@ -188,14 +188,16 @@ def possible_methods(mechanism: Mechanism, request: Request) -> list[Method]:
         The quantity and its options.
     """
     named = request.method != "auto"
-    by = [method(request.method, request.quantity, mechanism.tree)] if named else []
-    return prefer_rolled(mechanism, request, by or candidates(request.quantity, mechanism.tree))
+    requested_methods = [method(request.method, request.quantity, mechanism.tree)] if named else []
+    return prefer_rolled(mechanism, request, requested_methods or candidates(request.quantity, mechanism.tree))
 
 
 def is_small(mechanism: Mechanism, request: Request) -> bool:
     """Return whether the `request` for `mechanism` is so little work by any method that no forecast is needed."""
-    of, by = (request.quantity, relevant_tree(mechanism, request)), possible_methods(mechanism, request)
-    return not mechanism.loops and all(estimate(m.name, *of) > 0.0 and fits_straight_code(m.name, *of) for m in by)
+    work_args, methods = (request.quantity, relevant_tree(mechanism, request)), possible_methods(mechanism, request)
+    return not mechanism.loops and all(
+        estimate(m.name, *work_args) > 0.0 and fits_straight_code(m.name, *work_args) for m in methods
+    )
 
 
 def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
@@ -214,18 +216,20 @@ def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forec
     from bellcrank.build.rolled_recursion import count_classes
     from bellcrank.build.rolled_tree_terms import count_passes, has_rolled_tree_terms
 
-    tree, by = relevant_tree(mechanism, request), possible_methods(mechanism, request)
-    work = [count_passes(tree) * estimate(m.name, request.quantity, tree) for m in by]
-    beneath = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in by]
-    rolled_up = calls and all(is_rolled(mechanism, request, m) or below for m, below in zip(by, beneath, strict=True))
+    tree, methods = relevant_tree(mechanism, request), possible_methods(mechanism, request)
+    work = [count_passes(tree) * estimate(m.name, request.quantity, tree) for m in methods]
+    beneath = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in methods]
+    rolled_up = calls and all(
+        is_rolled(mechanism, request, m) or below for m, below in zip(methods, beneath, strict=True)
+    )
     if rolled_up or all(
-        is_rolled_dca(mechanism, request, m) for m in by
+        is_rolled_dca(mechanism, request, m) for m in methods
     ):  # divide and conquer is rolled on every target
         return forecast.rolled_forecast(min(work), len(tree.links), count_classes(tree))
     return forecast.straight_forecast(work)
 
 
-def trace_quantity(mechanism: Mechanism, request: Request, by: Method) -> Graph:
+def trace_quantity(mechanism: Mechanism, request: Request, base_method: Method) -> Graph:
     """Trace a request by one method.
 
     Parameters
@@ -234,25 +238,25 @@ def trace_quantity(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         The mechanism.
     request
         The quantity and its options.
-    by
+    base_method
         The method.
     """
     q = quantity(request.quantity)
-    if is_rolled(mechanism, request, by):
+    if is_rolled(mechanism, request, base_method):
         from bellcrank.build.rolling_policy import request_recursion
 
-        return request_recursion(mechanism, request, by)
-    if is_rolled_dca(mechanism, request, by):
+        return request_recursion(mechanism, request, base_method)
+    if is_rolled_dca(mechanism, request, base_method):
         from bellcrank.build.rolling_policy import request_dca
 
         if (segmented := request_dca(mechanism, request)) is not None:
             return segmented
-    check_size(mechanism, q.name, by, relevant_tree(mechanism, request))
-    form_tree = quantity_tree(mechanism, q.name, by)
-    if q.differentiates and q.name not in by.solves:
-        base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), by)
+    check_size(mechanism, q.name, base_method, relevant_tree(mechanism, request))
+    form_tree = quantity_tree(mechanism, q.name, base_method)
+    if q.differentiates and q.name not in base_method.solves:
+        base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), base_method)
         return derivative_graph(_flat_graph(base), form_tree, mechanism.name, q)
-    function = with_layer(mechanism, request, by).function(q.name)
+    function = with_layer(mechanism, request, base_method).function(q.name)
     inputs = {name: shape_of(name, form_tree) for name in q.inputs}
     if request.wrenches:
         inputs["wrench"] = shape_of("wrench", form_tree, request.wrenches)
@@ -263,8 +267,8 @@ def trace_quantity(mechanism: Mechanism, request: Request, by: Method) -> Graph:
         options |= {"reference": request.reference} if request.reference != "aligned" else {}
         if wrench is not None:
             options |= {"frames": request.wrenches, "wrench": wrench}
-        found = function(form_tree, *symbols.values(), **options)
-        return {q.name: [x for k, row in enumerate(found) for x in row[k:]] if request.packed else found}
+        result = function(form_tree, *symbols.values(), **options)
+        return {q.name: [x for k, row in enumerate(result) for x in row[k:]] if request.packed else result}
 
     return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
 
@@ -353,12 +357,12 @@ def choose_graph(
 
         singular_mass.check_mass_matrix(mechanism)
     graphs = [(m, trace_quantity(mechanism, request, m)) for m in possible_methods(mechanism, request)]
-    by, chosen_graph = graphs[0]
+    chosen_method, chosen_graph = graphs[0]
     if len(graphs) > 1:
         from bellcrank.emit.cpu.costs import cheapest  # imported here because cached kernels need no choice
 
-        by, chosen_graph = (choose or cheapest)(graphs)
-    return by, chosen_graph if calls else _flat_graph(chosen_graph)
+        chosen_method, chosen_graph = (choose or cheapest)(graphs)
+    return chosen_method, chosen_graph if calls else _flat_graph(chosen_graph)
 
 
 def _flat_graph(graph: Graph) -> Graph:

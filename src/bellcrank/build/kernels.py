@@ -144,8 +144,8 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
             graphs.build_forecast(mechanism, method_request, calls).warn_if_long(
                 f"{request.quantity} of {mechanism.name}"
             )
-        by, chosen_graph = graphs.choose_graph(mechanism, method_request, target.choose, calls)
-        return by.name, chosen_graph
+        chosen_method, chosen_graph = graphs.choose_graph(mechanism, method_request, target.choose, calls)
+        return chosen_method.name, chosen_graph
 
     @cache
     def with_wrenches(frames: tuple[str, ...]) -> Kernel:
@@ -278,8 +278,8 @@ def auto_method(mechanism: Mechanism, request: Request) -> Method:
     computer_key = (h.cpu, h.features, h.llvm, code_fingerprint(), *plugin_key())
     name = store.key("method", mechanism.fingerprint, request_text, *computer_key)
     if name not in _cached_methods:
-        if (found := store.load(f"{name}.json")) is not None:
-            _cached_methods[name] = str(json.loads(found))
+        if (stored_name := store.load(f"{name}.json")) is not None:
+            _cached_methods[name] = str(json.loads(stored_name))
         else:
             _cached_methods[name] = graphs.choose_graph(mechanism, request)[0].name
             if sources_unchanged():

@@ -105,13 +105,13 @@ def lay_out_recursion(tree: Tree, inputs: Sequence[str], request: LayoutRequest)
     )
 
 
-def _link_constants(tree: Tree, asked: LayoutRequest, shared: SharedCoordinates | None) -> list[list[Scalar]] | None:
+def _link_constants(tree: Tree, request: LayoutRequest, shared: SharedCoordinates | None) -> list[list[Scalar]] | None:
     """Return for each link its constants from frames, gravity and flexibility."""
     free_gravity = has_free(tree.gravity)
-    if not (asked.wrench_frames or asked.seen_frames or free_gravity or shared):
+    if not (request.wrench_frames or request.seen_frames or free_gravity or shared):
         return None
     constants_of_links: list[list[Scalar]] = [[] for _ in tree.links]
-    for names, turned in ((asked.wrench_frames, False), (asked.seen_frames, asked.with_rotation)):
+    for names, turned in ((request.wrench_frames, False), (request.seen_frames, request.with_rotation)):
         for mine, row in zip(_frames_of_links(tree, names), constants_of_links, strict=True):
             row += [x for k in mine for x in _frame_pose(tree, names[k], turned)]
     for link, row in zip(tree.links, constants_of_links, strict=True):
@@ -121,19 +121,19 @@ def _link_constants(tree: Tree, asked: LayoutRequest, shared: SharedCoordinates 
     return constants_of_links
 
 
-def _result_elements(tree: Tree, asked: LayoutRequest) -> tuple[ElementRows, int]:
+def _result_elements(tree: Tree, request: LayoutRequest) -> tuple[ElementRows, int]:
     """Return for each link its elements of the result, and the size of the result."""
-    width = asked.width
-    if asked.result_owner == FRAMES:
-        return _frame_elements(tree, asked.seen_frames, width), width * len(asked.seen_frames)
-    if asked.result_owner == SUM:  # one sum for each branch on the ground
+    width = request.width
+    if request.result_owner == FRAMES:
+        return _frame_elements(tree, request.seen_frames, width), width * len(request.seen_frames)
+    if request.result_owner == SUM:  # one sum for each branch on the ground
         counted = accumulate(link.parent < 0 for link in tree.links)
         mine = [(k - 1, link.parent < 0) for k, link in zip(counted, tree.links, strict=True)]
         own = [tuple(range(width * k, width * k + width)) if root else () for k, root in mine]
         return own, sum(map(len, own))
-    if asked.result_owner == POSITIONS:
+    if request.result_owner == POSITIONS:
         return [link.q_index for link in tree.links], tree.nq
-    if asked.result_owner == VELOCITIES:
+    if request.result_owner == VELOCITIES:
         return [link.v_index for link in tree.links], tree.nv
     order = {k: i for i, k in enumerate(coordinate_columns(tree))}
     n = len(order)
@@ -226,7 +226,7 @@ def _body_places(
 
 def padded_rows(indices: Sequence[tuple[int, ...]]) -> Array:
     """Return `indices` as an array with one row each, padded with -1."""
-    found = np.full((len(indices), max(1, *map(len, indices))), -1)
+    rows = np.full((len(indices), max(1, *map(len, indices))), -1)
     for i, mine in enumerate(indices):
-        found[i, : len(mine)] = mine
-    return found
+        rows[i, : len(mine)] = mine
+    return rows

@@ -87,8 +87,8 @@ def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
 
 def count_classes(tree: Tree) -> int:
     """Return the number of link classes of `tree`."""
-    found = collect_shared_coordinates(tree) if tree.coupled else None
-    return len(link_classes(tree, shares=found.share if found else None))
+    shared = collect_shared_coordinates(tree) if tree.coupled else None
+    return len(link_classes(tree, shares=shared.share if shared else None))
 
 
 def count_numbers(tree: Tree, method: str, quantity: str, frame: str = "") -> int:
@@ -105,9 +105,9 @@ def count_numbers(tree: Tree, method: str, quantity: str, frame: str = "") -> in
     frame
         Frame of a quantity that takes one.
     """
-    said, coordinates = BODY_QUANTITIES[method, quantity], sum(len(link.v_index) for link in tree.links)
-    results = {FRAMES: 1 if frame else len(tree.links), SUM: 1}.get(said.owner, coordinates)
-    return coordinates * len(QUANTITIES[quantity].inputs) + math.prod(said.shape) * results
+    body_quantity, coordinates = BODY_QUANTITIES[method, quantity], sum(len(link.v_index) for link in tree.links)
+    results = {FRAMES: 1 if frame else len(tree.links), SUM: 1}.get(body_quantity.owner, coordinates)
+    return coordinates * len(QUANTITIES[quantity].inputs) + math.prod(body_quantity.shape) * results
 
 
 def has_shipped_joints(tree: Tree) -> bool:
@@ -175,8 +175,10 @@ def rolled_graph(
     ):
         return recursion_graph
     shared_graphs = {
-        x: rolled_graph(f"{name}.{of}", tree, method_of(of), of, _input_shapes(of, inputs), (), parameters)
-        for x, of in body_quantity.shared_inputs.items()
+        x: rolled_graph(
+            f"{name}.{source}", tree, method_of(source), source, _input_shapes(source, inputs), (), parameters
+        )
+        for x, source in body_quantity.shared_inputs.items()
     }
     free = {"p": parameters.leaves} if isinstance(parameters, Parameters) and parameters else {}
 
@@ -192,34 +194,34 @@ def rolled_graph(
 
 def method_of(quantity: str) -> str:
     """Return the first method that defines `quantity` body by body."""
-    return next(method for method, of in BODY_QUANTITIES if of == quantity)
+    return next(method for method, known_quantity in BODY_QUANTITIES if known_quantity == quantity)
 
 
 def _input_shapes(quantity: str, inputs: dict[str, Shape]) -> dict[str, Shape]:
     return {x: inputs[x] for x in QUANTITIES[quantity].inputs}
 
 
-def _result_shape(tree: Tree, said: BodyQuantity, one: bool) -> Shape:
+def _result_shape(tree: Tree, body_quantity: BodyQuantity, one: bool) -> Shape:
     """Return the shape of the results of all bodies; () where they are consecutive."""
-    if said.owner == COLUMNS:
-        return (*said.shape, len(coordinate_columns(tree)))
-    if said.owner == FRAMES:
-        return said.shape if one else (len(tree.links), *said.shape)
+    if body_quantity.owner == COLUMNS:
+        return (*body_quantity.shape, len(coordinate_columns(tree)))
+    if body_quantity.owner == FRAMES:
+        return body_quantity.shape if one else (len(tree.links), *body_quantity.shape)
     return ()
 
 
-def _quantity_values(tree: Tree, stretch: Tree, said: BodyQuantity, values: Array) -> Any:
+def _quantity_values(tree: Tree, stretch: Tree, body_quantity: BodyQuantity, values: Array) -> Any:
     """Return the quantity from the results of the bodies."""
-    if said.owner == SUM:
-        assert said.finish is not None
-        rows = values.reshape(-1, *said.shape)
-        return said.finish(tree, [_sum_terms(column) for column in rows.T])
-    if said.owner == COLUMNS and said.finish is not None:
-        values = np.array([said.finish(tree, row) for row in values], dtype=object)
-    if said.owner == COLUMNS:
-        found = np.full((len(values), tree.nv), 0.0, dtype=object)
-        found[:, coordinate_columns(stretch)] = values
-        return found
+    if body_quantity.owner == SUM:
+        assert body_quantity.finish is not None
+        rows = values.reshape(-1, *body_quantity.shape)
+        return body_quantity.finish(tree, [_sum_terms(column) for column in rows.T])
+    if body_quantity.owner == COLUMNS and body_quantity.finish is not None:
+        values = np.array([body_quantity.finish(tree, row) for row in values], dtype=object)
+    if body_quantity.owner == COLUMNS:
+        matrix = np.full((len(values), tree.nv), 0.0, dtype=object)
+        matrix[:, coordinate_columns(stretch)] = values
+        return matrix
     return values
 
 
@@ -319,44 +321,44 @@ def recursion(
     )
 
 
-def _shared_link(g: LinkClass, found: SharedCoordinates | None) -> tuple[Link, list[Vec]]:
+def _shared_link(g: LinkClass, shared: SharedCoordinates | None) -> tuple[Link, list[Vec]]:
     """Return the link of a class, with the coordinates it shares, and its remaining constants, which are vectors."""
     link, more = g.link, list(g.extra_constants)
-    if found is not None:
+    if shared is not None:
         first = int(g.members[0])
-        own = len(more) - len(modal_constants(found.bending[first]))
-        link, more = sharing_link(link, found.share[first], found.bending[first], more[own:]), more[:own]
+        own = len(more) - len(modal_constants(shared.bending[first]))
+        link, more = sharing_link(link, shared.share[first], shared.bending[first], more[own:]), more[:own]
     return link, [vec(more[i : i + 3]) for i in range(0, len(more), 3)]
 
 
-def _input_sizes(g: LinkClass, found: SharedCoordinates | None, inputs: Sequence[str]) -> dict[str, int]:
+def _input_sizes(g: LinkClass, shared: SharedCoordinates | None, inputs: Sequence[str]) -> dict[str, int]:
     """Return the number of elements that a body reads of each input, where they are not its joint's coordinates."""
-    if found is None:
+    if shared is None:
         return {}
     first = int(g.members[0])
-    of = {x: found.answers if x == TAU_INPUT else found.q if x in POSITIONS else found.v for x in inputs}
-    return {x: len(rows[first]) for x, rows in of.items()}
+    rows_by_input = {x: shared.answers if x == TAU_INPUT else shared.q if x in POSITIONS else shared.v for x in inputs}
+    return {x: len(rows[first]) for x, rows in rows_by_input.items()}
 
 
 def _class_constants(
-    tree: Tree, g: LinkClass, asked: LayoutRequest, vectors: list[Vec]
+    tree: Tree, g: LinkClass, request: LayoutRequest, vectors: list[Vec]
 ) -> tuple[Ground, BodyFrames, BodyFrames]:
     """Return what a class has besides the constants of its links: the ground, and its frames."""
     ground = ground_of(tree)
     if has_free(tree.gravity):  # only bodies on the ground use it
         ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
-    wrench_frame_count = _count_wrench_frames(tree, g, asked)
+    wrench_frame_count = _count_wrench_frames(tree, g, request)
     frame_vectors = vectors[wrench_frame_count:]
-    if not asked.with_rotation:
+    if not request.with_rotation:
         return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors)
     axes = [Mat(*frame_vectors[i + 1 : i + 4]) for i in range(0, len(frame_vectors), 4)]
     return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors[::4], axes)
 
 
-def _count_wrench_frames(tree: Tree, g: LinkClass, asked: LayoutRequest) -> int:
+def _count_wrench_frames(tree: Tree, g: LinkClass, request: LayoutRequest) -> int:
     """Return how many frames with wrenches each body of the class has."""
     first = int(g.members[0])
-    return sum(tree.frames[name][0] == first for name in asked.wrench_frames)
+    return sum(tree.frames[name][0] == first for name in request.wrench_frames)
 
 
 def with_free_constants(

@@ -13,7 +13,7 @@ from bellcrank.model import Mechanism, Tree
 MIN_BODIES_PER_CLASS = 4  # mean number of bodies per link class from which rolling pays
 
 
-def should_roll(mechanism: Mechanism, tree: Tree, request: Request, by: Method) -> bool:
+def should_roll(mechanism: Mechanism, tree: Tree, request: Request, base_method: Method) -> bool:
     """Return whether identical bodies share the code of a quantity.
 
     The method must support it, and the straight-line code must be long: with many identical bodies, or far too long.
@@ -26,14 +26,14 @@ def should_roll(mechanism: Mechanism, tree: Tree, request: Request, by: Method) 
         The part of its tree that the request depends on.
     request
         The quantity and its options.
-    by
+    base_method
         The method.
     """
-    if not is_rollable(mechanism.tree, by.name, request.quantity):
+    if not is_rollable(mechanism.tree, base_method.name, request.quantity):
         return False
-    numbers = count_numbers(tree, by.name, request.quantity, request.frame) / requests.MAX_STRAIGHT_NUMBERS
+    numbers = count_numbers(tree, base_method.name, request.quantity, request.frame) / requests.MAX_STRAIGHT_NUMBERS
     return rolling_pays(
-        tree, max(estimate(by.name, request.quantity, tree) / requests.MAX_STRAIGHT_OPERATIONS, numbers)
+        tree, max(estimate(base_method.name, request.quantity, tree) / requests.MAX_STRAIGHT_OPERATIONS, numbers)
     )
 
 
@@ -43,7 +43,7 @@ def rolling_pays(tree: Tree, size: float) -> bool:
     return much and has_shipped_joints(tree)
 
 
-def request_recursion(mechanism: Mechanism, request: Request, by: Method) -> Graph:
+def request_recursion(mechanism: Mechanism, request: Request, base_method: Method) -> Graph:
     """Return the rolled graph of a request.
 
     Bodies are not regrouped: identical ones stay identical, and no inertia of thousands of bodies accumulates.
@@ -54,13 +54,13 @@ def request_recursion(mechanism: Mechanism, request: Request, by: Method) -> Gra
         The mechanism.
     request
         The quantity and its options.
-    by
+    base_method
         The method.
     """
     q = quantity(request.quantity)
     names = [*q.inputs, *(["wrench"] if request.wrenches else [])]
     inputs = {name: shape_of(name, mechanism.tree, request.wrenches) for name in names}
-    made = (
+    make_graph = (
         rolled_springs.graph_with_springs
         if mechanism.springs and q.name in rolled_springs.SPRING_QUANTITIES
         else rolled_graph
@@ -68,7 +68,9 @@ def request_recursion(mechanism: Mechanism, request: Request, by: Method) -> Gra
     called = f"{mechanism.name}.{q.name}"
     frame = {"frame": request.frame} if request.frame else {}
     frame |= {"reference": request.reference} if q.referred else {}
-    return made(called, mechanism.tree, by.name, q.name, inputs, request.wrenches, mechanism.parameters, **frame)
+    return make_graph(
+        called, mechanism.tree, base_method.name, q.name, inputs, request.wrenches, mechanism.parameters, **frame
+    )
 
 
 def request_dca(mechanism: Mechanism, request: Request) -> Graph | None:

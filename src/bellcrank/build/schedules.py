@@ -200,21 +200,21 @@ def method_schedule(
     if control != "none":
         raise InputError(f'control "{control}" goes with a strategy, such as modules.')
     if isinstance(what, Graph):
-        by, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
+        method_name, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        found, graph = _choose_graph(what, request, machine_name, numbers, kind)
-        by, freedoms = found.name, what.nv
+        chosen_method, graph = _choose_graph(what, request, machine_name, numbers, kind)
+        method_name, freedoms = chosen_method.name, what.nv
     if machine_name == "gpu":
-        return MethodSchedule(by, _gpu_schedule(graph, numbers, kind))
+        return MethodSchedule(method_name, _gpu_schedule(graph, numbers, kind))
     target_machine = _checked_machine(machine or "complete", kind, freedoms)
     if target_machine.name.startswith("threads("):
         from bellcrank.emit.cores.target import Cores
 
         target = Cores(target_machine)
-        return MethodSchedule(by, target.schedule(fit_segments(by, graph, target)[1]))
+        return MethodSchedule(method_name, target.schedule(fit_segments(method_name, graph, target)[1]))
     if not (isinstance(graph, Recursion) and list_scheduling.is_place_scheduled(graph, target_machine)):
         _warn_if_long(graph)
-    return MethodSchedule(by, list_scheduling.schedule(graph, target_machine, level or "auto"))
+    return MethodSchedule(method_name, list_scheduling.schedule(graph, target_machine, level or "auto"))
 
 
 def _warn_if_long(graph: Graph) -> None:
@@ -227,15 +227,17 @@ def _warn_if_long(graph: Graph) -> None:
         )
 
 
-def _choose_graph(what: Mechanism, request: Request, own: str, numbers: str | None, kind: str) -> tuple[Method, Graph]:
+def _choose_graph(
+    what: Mechanism, request: Request, machine_name: str, numbers: str | None, kind: str
+) -> tuple[Method, Graph]:
     """Return the method and the graph of a kernel; on several cores long branches are divided."""
-    if own == "threads":
+    if machine_name == "threads":
         from bellcrank.emit.cores.target import Cores
 
-        on = Cores(_threads_machine(numbers, kind))
-        if wide := graphs.parallel_dca(what, request, lambda g: uses_several_cores(g, on)):
+        cores = Cores(_threads_machine(numbers, kind))
+        if wide := graphs.parallel_dca(what, request, lambda g: uses_several_cores(g, cores)):
             return wide
-    return graphs.choose_graph(what, request, _default_target(own).choose)
+    return graphs.choose_graph(what, request, _default_target(machine_name).choose)
 
 
 def _default_target(machine: str) -> Target:
@@ -266,9 +268,9 @@ def _strategy_schedule(m: Mechanism, strategy: str, control: str, machine: str |
     for name in names:
         if name not in CUTS:
             raise InputError(unknown("strategy", name, CUTS) + _papers_hint(bool(CUTS)))
-    on = _checked_machine(machine or "complete:3", kind or "t800", m.nv)
-    found = [list_schedule(tasks, on) for tasks in CUTS[names[0]](m, names, control)]
-    return MethodSchedule(" + ".join(names), min(found, key=lambda s: s.makespan))
+    target_machine = _checked_machine(machine or "complete:3", kind or "t800", m.nv)
+    schedules = [list_schedule(tasks, target_machine) for tasks in CUTS[names[0]](m, names, control)]
+    return MethodSchedule(" + ".join(names), min(schedules, key=lambda s: s.makespan))
 
 
 def _papers_hint(known: bool) -> str:
@@ -276,9 +278,9 @@ def _papers_hint(known: bool) -> str:
     return "" if known else " `import bellcrank.papers` adds those of the papers."
 
 
-def _checked_machine(asked: str | Machine, kind: str, freedoms: int) -> Machine:
-    if isinstance(asked, Machine):
-        return asked
-    if not isinstance(asked, str):
-        raise InputError(f'machine is {asked!r}; expected a name such as "complete:2", or a Machine.')
-    return machine(asked, kind, freedoms)
+def _checked_machine(requested_machine: str | Machine, kind: str, freedoms: int) -> Machine:
+    if isinstance(requested_machine, Machine):
+        return requested_machine
+    if not isinstance(requested_machine, str):
+        raise InputError(f'machine is {requested_machine!r}; expected a name such as "complete:2", or a Machine.')
+    return machine(requested_machine, kind, freedoms)

@@ -128,15 +128,15 @@ def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> R
     """
 
     def recut(most: int | None, shortest: int) -> Recursion:
-        found = None
-        while found is None:
-            found, shortest = segmented_graph(name, tree, inputs, most, shortest), shortest // 2
-        return found
+        recursion = None
+        while recursion is None:
+            recursion, shortest = segmented_graph(name, tree, inputs, most, shortest), shortest // 2
+        return recursion
 
-    found = segmented_graph(name, tree, inputs)
-    if found is not None:
-        found.__dict__["recut"] = recut
-    return found
+    recursion = segmented_graph(name, tree, inputs)
+    if recursion is not None:
+        recursion.__dict__["recut"] = recut
+    return recursion
 
 
 def _segment_lengths(classes_of_bodies: Sequence[int], most: int | None, shortest: int) -> tuple[int, list[int]] | None:
@@ -159,11 +159,11 @@ def _segment_lengths(classes_of_bodies: Sequence[int], most: int | None, shortes
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
-def _runs(of: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
+def _runs(cell_numbers: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
     """Return the runs of repeating cells, with the number of earlier places of each part."""
     done, runs = [0] * parts, []
-    for begin, stop, period in periodic_runs(of, begins):
-        cells = of[begin : begin + period]
+    for begin, stop, period in periodic_runs(cell_numbers, begins):
+        cells = cell_numbers[begin : begin + period]
         runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
         for k in cells:
             done[k] += (stop - begin) // period
@@ -171,11 +171,11 @@ def _runs(of: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
 
 
 def _children(parent: Sequence[int]) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in parent]
+    children: list[list[int]] = [[] for _ in parent]
     for i, up in enumerate(parent):
         if up >= 0:
-            found[up].append(i)
-    return found
+            children[up].append(i)
+    return children
 
 
 def _child_table(children: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:

@@ -117,8 +117,8 @@ def uses_several_cores(graph: Graph, backend: Target) -> bool:
 
 def _load_cached(index: str, backend: Target) -> tuple[dict[str, Any] | None, Any, bool]:
     """Return facts and code that an earlier process compiled for the same request, package and computer."""
-    found = store.load(f"{index}.json")
-    facts = json.loads(found) if found is not None else None
+    stored_facts = store.load(f"{index}.json")
+    facts = json.loads(stored_facts) if stored_facts is not None else None
     code = backend.recall(facts) if facts is not None else None
     return (facts, code, True) if code is not None else (None, None, False)
 
@@ -244,10 +244,13 @@ def _is_as_shipped(kind: str, module: str, attribute: str, rows: Mapping[tuple[s
     """Return whether one table has only shipped rows, as one that is not loaded yet."""
     if f"{PACKAGE_NAME}.{module}" not in sys.modules:
         return True
-    found = import_module(f"{PACKAGE_NAME}.{module}")  # waits while another thread is loading it
-    now = dict(getattr(found, attribute))
-    expected = {**found.SHIPPED, **{name: row for (of, name), row in rows.items() if of == kind}}
-    return now.keys() == expected.keys() and all(now[key] is expected[key] for key in expected)
+    loaded_module = import_module(f"{PACKAGE_NAME}.{module}")  # waits while another thread is loading it
+    table = dict(getattr(loaded_module, attribute))
+    expected = {
+        **loaded_module.SHIPPED,
+        **{name: row for (entry_kind, name), row in rows.items() if entry_kind == kind},
+    }
+    return table.keys() == expected.keys() and all(table[key] is expected[key] for key in expected)
 
 
 def sources_unchanged() -> bool:

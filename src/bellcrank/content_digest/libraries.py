@@ -66,8 +66,8 @@ def _python_version() -> str:
 @cache
 def _site_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    found = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
-    return tuple(os.path.realpath(folder) + os.sep for folder in found)
+    folders = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
+    return tuple(os.path.realpath(folder) + os.sep for folder in folders)
 
 
 @cache

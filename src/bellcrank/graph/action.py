@@ -57,5 +57,5 @@ class Action:
     @property
     def free(self) -> int:
         """Number of free parameters of a run."""
-        found = (g.inputs["p"][0] for g in self.graphs.values() if "p" in g.inputs)
-        return max([self.program.free, *found])
+        parameter_counts = (g.inputs["p"][0] for g in self.graphs.values() if "p" in g.inputs)
+        return max([self.program.free, *parameter_counts])

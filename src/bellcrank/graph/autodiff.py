@@ -91,12 +91,12 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
 def _tangent_cache(known: dict[int, Graph]) -> Callable[[Graph], Graph]:
     """Return a function that gives the tangent of a called graph and creates it once."""
 
-    def of(function: Graph) -> Graph:
+    def cached_tangent(function: Graph) -> Graph:
         if id(function) not in known:
             known[id(function)] = tangent(function, (), known)
         return known[id(function)]
 
-    return of
+    return cached_tangent
 
 
 def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
@@ -110,8 +110,8 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
         Inputs of the gradient; all unless given.
     """
     g, names = graph, _names(graph, wrt)
-    if isinstance(g, Recursion) and (found := recursion_adjoint.vjp(g, names)) is not None:
-        return found
+    if isinstance(g, Recursion) and (adjoint := recursion_adjoint.vjp(g, names)) is not None:
+        return adjoint
     if g.opaque and (operations := g.count().arithmetic) > SLOW_VJP_OPERATIONS:
         warn(
             f"{g.name}: reverse-mode derivatives write out {operations:,} operations one by one, some "

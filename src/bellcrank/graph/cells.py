@@ -104,8 +104,8 @@ def operand_of(node: Node) -> CellOperand:
 
 def _arrives(node: Node) -> int:
     """Return the loop in which an input is known: 0, or that of its channel."""
-    at = operand_of(node)
-    return int(at.name) if at.kind in ("parent", "child") else 0
+    operand = operand_of(node)
+    return int(operand.name) if operand.kind in ("parent", "child") else 0
 
 
 def loop_fission(cell: Cell, wanted: Sequence[Sequence[bool]]) -> CellLoops:

@@ -58,8 +58,8 @@ class ColumnGraph(Graph):
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """Evaluate all columns with numpy; `values` are the inputs `shared` and `given`."""
         shared, given = np.asarray(values["shared"]), np.asarray(values["given"])
-        found = self.body.evaluate(shared=shared[..., None, :], given=np.swapaxes(given, -1, -2))
-        return {"x": np.swapaxes(found["x"], -1, -2)}
+        results = self.body.evaluate(shared=shared[..., None, :], given=np.swapaxes(given, -1, -2))
+        return {"x": np.swapaxes(results["x"], -1, -2)}
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -103,8 +103,8 @@ class _LiveColumns:
             for name, mine in places.items():
                 for symbol, i in zip(symbols[name], mine, strict=True):
                     values[name][i] = symbol
-            found = self.note.body(values["shared"], values["given"])
-            return {"x": [found[i] for i in self.rows]}
+            results = self.note.body(values["shared"], values["given"])
+            return {"x": [results[i] for i in self.rows]}
 
         return trace("column", body, {name: (len(mine),) for name, mine in places.items()})
 
@@ -171,8 +171,10 @@ def _bands(graph: Graph, first: Sequence[Value], columns: Sequence[int]) -> list
     Adjacent are runs of at least MIN_ADJACENT_COLUMNS. The two sets are stored differently. first: one result of each
     column.
     """
-    at = {x.serial: k for array in graph.outputs.values() for k, x in enumerate(array.flat) if isinstance(x, Node)}
-    places = [at.get(x.serial, -1) if isinstance(x, Node) else -1 for x in first]
+    positions = {
+        x.serial: k for array in graph.outputs.values() for k, x in enumerate(array.flat) if isinstance(x, Node)
+    }
+    places = [positions.get(x.serial, -1) if isinstance(x, Node) else -1 for x in first]
     if -1 in places:
         return [list(columns)]
     runs: list[list[int]] = []

@@ -259,12 +259,12 @@ class Graph:
         if tape is None:
             return self.evaluate(**interpreter.arrays_by_name(flat, self.inputs))
         results = iter(tape.call(self, *flat))
-        found = {}
+        arrays = {}
         for name, shape in self.shapes.items():
-            found[name] = np.empty(shape, dtype=object)
+            arrays[name] = np.empty(shape, dtype=object)
             for index in np.ndindex(*shape):
-                found[name][index] = next(results)
-        return found
+                arrays[name][index] = next(results)
+        return arrays
 
     @cached_property
     def widest(self) -> int:
@@ -276,12 +276,12 @@ class Graph:
     @cached_property
     def calls(self) -> list[Graph]:
         """Graphs that this one calls, directly or indirectly, each once and callees first."""
-        found: dict[int, Graph] = {}
+        callees: dict[int, Graph] = {}
         for node in self.nodes:
             if node.op == "call":
                 for g in (*node.args[0].calls, node.args[0]):
-                    found.setdefault(id(g), g)
-        return list(found.values())
+                    callees.setdefault(id(g), g)
+        return list(callees.values())
 
     @property
     def within(self) -> list[Graph]:
@@ -291,8 +291,8 @@ class Graph:
     @cached_property
     def functions(self) -> list[Graph]:
         """Graphs that this one and its loops call, directly or indirectly, each once and callees first."""
-        found = [(*(f for inner in g.within for f in (*inner.functions, inner)), g) for g in self.calls]
-        return list({id(g): g for some in found for g in some}.values())
+        groups = [(*(f for inner in g.within for f in (*inner.functions, inner)), g) for g in self.calls]
+        return list({id(g): g for some in groups for g in some}.values())
 
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
         """Return the derivative of one output with respect to one input as a new graph.

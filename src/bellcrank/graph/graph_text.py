@@ -96,8 +96,10 @@ def dot_text(name: str, outputs: Mapping[str, Array], nodes: Sequence[Node]) -> 
         if node.op == "input":
             lines.append(f"  n{node.serial} [label={quote(f'{node.args[0]}[{node.args[1]}]')}, shape=ellipse];")
             continue
-        of = [a.name if node.op == "call" and a is node.args[0] else a for a in node.args if not isinstance(a, Node)]
-        constants = " ".join(a if isinstance(a, str) else f"{a:.6g}" for a in of)
+        constant_args = [
+            a.name if node.op == "call" and a is node.args[0] else a for a in node.args if not isinstance(a, Node)
+        ]
+        constants = " ".join(a if isinstance(a, str) else f"{a:.6g}" for a in constant_args)
         lines.append(
             f"  n{node.serial} [label={quote(f'{node.op} {constants}'.strip())}, tooltip={quote(node.label)}];"
         )

@@ -44,13 +44,13 @@ def evaluate_outputs(
 
 def arrays_by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[str, Array]:
     """Return arrays for all `inputs` (shapes by name) from the flat list `values` of all their elements."""
-    named, at = {}, 0
+    named, start = {}, 0
     for name, shape in inputs.items():
         size = math.prod(shape)
-        columns = np.broadcast_arrays(*values[at : at + size]) if size else []
+        columns = np.broadcast_arrays(*values[start : start + size]) if size else []
         array = np.stack(columns, axis=-1) if size else np.zeros(0)
         named[name] = array.reshape((*array.shape[:-1], *shape))
-        at += size
+        start += size
     return named
 
 

@@ -96,28 +96,30 @@ class LoopGraph(Graph):
 class LUFactors(LoopGraph):
     """LU factors of the matrix of a linear map.
 
-    `of` is a graph that is linear in its input `along` and has as many results as that input has elements.
+    `linear_map` is a graph that is linear in its input `along` and has as many results as that input has elements.
     """
 
-    def __init__(self, name: str, of: Graph, along: str) -> None:
-        inputs = {x: shape for x, shape in of.inputs.items() if x != along}
-        n = math.prod(of.inputs[along])
+    def __init__(self, name: str, linear_map: Graph, along: str) -> None:
+        inputs = {x: shape for x, shape in linear_map.inputs.items() if x != along}
+        n = math.prod(linear_map.inputs[along])
         shapes: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,)}
-        self.__dict__.update(name=name, inputs=inputs, only="", of=of, along_input=along, n=n, results=shapes)
+        self.__dict__.update(
+            name=name, inputs=inputs, only="", linear_map=linear_map, along_input=along, n=n, results=shapes
+        )
 
-    of: Graph
+    linear_map: Graph
     along_input: str
 
     @property
     def within(self) -> list[Graph]:
         """The graph of the linear map, which the loops call."""
-        return [self.of]
+        return [self.linear_map]
 
     def _body(self, **given: Any) -> dict[str, Any]:
         """Trace the factorisation; the matrix of a linear map is its Jacobian, where zeros cost nothing."""
-        of = without_calls(self.of)
-        (output,) = of.outputs
-        slope = of.jacobian(output, self.along_input, "forward")
+        linear_map = without_calls(self.linear_map)
+        (output,) = linear_map.outputs
+        slope = linear_map.jacobian(output, self.along_input, "forward")
         (matrix,) = slope.call(**given, **{self.along_input: [0.0] * self.n}).values()
         rows, reciprocal = lu_factors(matrix.reshape(self.n, self.n).tolist())
         return {"rows": rows, "reciprocal": reciprocal}
@@ -125,7 +127,9 @@ class LUFactors(LoopGraph):
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """Factorise with numpy; `values` are the inputs of the map except the linear one."""
         arrays = _reshape_inputs(checked_inputs(self.name, self.inputs, values), self.inputs)
-        columns = [next(iter(self.of.evaluate(**arrays, **{self.along_input: e}).values())) for e in np.eye(self.n)]
+        columns = [
+            next(iter(self.linear_map.evaluate(**arrays, **{self.along_input: e}).values())) for e in np.eye(self.n)
+        ]
         rows = np.stack(columns, axis=-1)
         reciprocal = np.empty(rows.shape[:-1])
         with np.errstate(all="ignore"):
@@ -139,18 +143,22 @@ class LUFactors(LoopGraph):
         """Count the operations of the factorisation."""
         below = range(self.n)
         elimination_count = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
-        return Count({kind: self.n * c + elimination_count.get(kind, 0) for kind, c in self.of.count().by_kind.items()})
+        return Count(
+            {kind: self.n * c + elimination_count.get(kind, 0) for kind, c in self.linear_map.count().by_kind.items()}
+        )
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the time on one processor; `cost` is by operation name."""
         w, count = operation_costs(cost), LUFactors.count(self)
-        elimination_count = {kind: count[kind] - self.n * self.of.count()[kind] for kind in ("div", "mul", "sub")}
-        return self.n * self.of.work(cost) + sum(w[kind] * c for kind, c in elimination_count.items())
+        elimination_count = {
+            kind: count[kind] - self.n * self.linear_map.count()[kind] for kind in ("div", "mul", "sub")
+        }
+        return self.n * self.linear_map.work(cost) + sum(w[kind] * c for kind, c in elimination_count.items())
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
         w = operation_costs(cost)
-        return self.of.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
+        return self.linear_map.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
 
 
 class Substitution(LoopGraph):

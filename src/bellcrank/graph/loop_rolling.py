@@ -164,11 +164,11 @@ def _check(graph: Graph, steps: Sequence[ArrayLoop | GraphCall | SinCos]) -> Non
     """Raise CompileError if the loops do not store every element of the outputs."""
     coverage = Coverage(graph.name, graph.shapes)
     for loop in (s for s in steps if isinstance(s, ArrayLoop)):
-        stores = [(at, loop.count) for at in loop.writes] + [(fold.to, 1) for fold in loop.reductions]
-        for at, count in stores:
-            kind, name = at.array
+        stores = [(array_slice, loop.count) for array_slice in loop.writes] + [(fold.to, 1) for fold in loop.reductions]
+        for array_slice, count in stores:
+            kind, name = array_slice.array
             if kind == "out":
-                coverage.note(str(name), at.start + max(1, at.stride) * np.arange(count))
+                coverage.note(str(name), array_slice.start + max(1, array_slice.stride) * np.arange(count))
     coverage.check()
 
 
@@ -225,7 +225,7 @@ class _LoopBuilder:
         self.making.table.extend(numbers)
         return self.read(ArraySlice(("table", 0), start, 1))
 
-    def read(self, at: ArraySlice) -> Node:
-        if at not in self.reads:
-            self.reads[at] = self.tape.node("input", "x", len(self.reads))
-        return self.reads[at]
+    def read(self, array_slice: ArraySlice) -> Node:
+        if array_slice not in self.reads:
+            self.reads[array_slice] = self.tape.node("input", "x", len(self.reads))
+        return self.reads[array_slice]

@@ -54,13 +54,13 @@ class Layout:
         """Lay out the `fields` in the given order."""
         self.fields = dict(fields)
         self.places: dict[str, int | slice] = {}
-        at = 0
+        offset = 0
         for name, size in fields.items():
             width = _width(size)
             single = width == 1 and not isinstance(size, tuple)
-            self.places[name] = at if single else slice(at, at + width)
-            at += width
-        self.size = at
+            self.places[name] = offset if single else slice(offset, offset + width)
+            offset += width
+        self.size = offset
 
     def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
         """Return the fields of the state `s` by name."""
@@ -154,15 +154,15 @@ class Layout:
 
     def span(self, name: str) -> slice:
         """Return the slice of the list field `name`."""
-        found = self.places[name]
-        assert isinstance(found, slice)
-        return found
+        place = self.places[name]
+        assert isinstance(place, slice)
+        return place
 
     def place(self, name: str) -> int:
         """Return the index of the scalar field `name`."""
-        found = self.places[name]
-        assert isinstance(found, int)
-        return found
+        index = self.places[name]
+        assert isinstance(index, int)
+        return index
 
 
 def _width(size: Width) -> int:
@@ -268,8 +268,8 @@ class Program:
     @cached_property
     def graphs(self) -> dict[str, Graph]:
         """The existing graphs by name."""
-        found = {name: getattr(self, name) for name in ("start", "tick", "observe", "locate", "renew")}
-        return {name: graph for name, graph in found.items() if graph is not None}
+        graphs = {name: getattr(self, name) for name in ("start", "tick", "observe", "locate", "renew")}
+        return {name: graph for name, graph in graphs.items() if graph is not None}
 
     @property
     def size(self) -> int:
@@ -363,14 +363,14 @@ def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, .
     if id(graph) not in known and isinstance(graph, Recursion):
         known[id(graph)] = _recursion_key(graph, known)
     if id(graph) not in known and isinstance(graph, LoopGraph):
-        of = (structure(graph.of, known), graph.along_input) if isinstance(graph, LUFactors) else ()
-        known[id(graph)] = type(graph).__name__, graph.n, of
+        map_key = (structure(graph.linear_map, known), graph.along_input) if isinstance(graph, LUFactors) else ()
+        known[id(graph)] = type(graph).__name__, graph.n, map_key
     if id(graph) not in known:
         nodes = tuple((n.serial, n.op, *(_argument_key(a, known) for a in n.args)) for n in graph.nodes)
         outputs = tuple((key, x.shape, *(_argument_key(a, known) for a in x.flat)) for key, x in graph.outputs.items())
         known[id(graph)] = graph.only, tuple(graph.inputs.items()), outputs, nodes
-    found: tuple[Any, ...] = known[id(graph)]
-    return found
+    structure_key: tuple[Any, ...] = known[id(graph)]
+    return structure_key
 
 
 def _argument_key(x: Any, known: dict[int, Any]) -> Any:
@@ -386,5 +386,5 @@ def _recursion_key(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
     cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
     arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
     numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
-    made = tuple(r.inputs.items()), r.output, r.shape
-    return *made, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained
+    result_key = tuple(r.inputs.items()), r.output, r.shape
+    return *result_key, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained

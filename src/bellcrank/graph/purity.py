@@ -63,9 +63,9 @@ def _is_ours(function: Any) -> bool:
     """Return true if a function belongs to this package, whose tests check that it is pure."""
     while isinstance(function, functools.partial):
         function = function.func
-    of = function if hasattr(function, "__code__") or isinstance(function, type) else type(function)
-    of = getattr(function, "__func__", of)
-    return str(getattr(of, "__module__", "")).partition(".")[0] == OUR_PACKAGE
+    owner = function if hasattr(function, "__code__") or isinstance(function, type) else type(function)
+    owner = getattr(function, "__func__", owner)
+    return str(getattr(owner, "__module__", "")).partition(".")[0] == OUR_PACKAGE
 
 
 def _copied(x: Any) -> Any:
@@ -100,7 +100,7 @@ def _is_list(x: Any) -> bool:
 
 
 def _first_difference(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
-    return next((found for a, b in pairs if (found := _difference(a, b)) is not None), None)
+    return next((difference for a, b in pairs if (difference := _difference(a, b)) is not None), None)
 
 
 def _value_difference(a: Any, b: Any) -> tuple[Any, Any] | None:

@@ -149,22 +149,22 @@ class Recursion(Graph):
     @cached_property
     def wanted(self) -> tuple[tuple[bool, ...], ...]:
         """For each channel, a flag for each element: true if any cell reads it."""
-        found = []
+        flags = []
         for k in range(len(self.outwards)):
             read = np.zeros(self.cells[0].graph.outputs[channel_output(k)].size, bool)
             for cell in self.cells:
                 for n in cell.graph.nodes:
                     if n.op == "input" and n.args[0] in cell.sources(k):
                         read[n.args[1]] = True
-            found.append(tuple(read.tolist()))
-        return tuple(found)
+            flags.append(tuple(read.tolist()))
+        return tuple(flags)
 
     @cached_property
     def cell_loops(self) -> tuple[CellLoops, ...]:
         """The cells after loop fission."""
-        found = tuple(loop_fission(cell, self.wanted) for cell in self.cells)
-        self._check(found)
-        return found
+        loops = tuple(loop_fission(cell, self.wanted) for cell in self.cells)
+        self._check(loops)
+        return loops
 
     def _check(self, cuts: Sequence[CellLoops]) -> None:
         """Raise CompileError if the cells do not store every element that a place of the tree has."""
@@ -182,9 +182,9 @@ class Recursion(Graph):
     def stored(self) -> Array:
         """Flags of the output elements that belong to a place; frames fixed to the ground have none and are unused."""
         elements = self.tree.elements[RESULT]
-        found = np.zeros(self.output[1], bool)
-        found[elements[elements >= 0]] = True
-        return found
+        flags = np.zeros(self.output[1], bool)
+        flags[elements[elements >= 0]] = True
+        return flags
 
     def check_whole(self) -> None:
         """Raise CompileError if an element of the output is not stored; a separate kernel must store all."""
@@ -265,8 +265,8 @@ class Recursion(Graph):
     def __str__(self) -> str:
         """Return a summary of the cells; the cells are graphs and print themselves."""
         rows = [
-            f"  {n:>7} x {name}: {work} operations, {constants} constants of its own, {kept} numbers kept"
-            for n, name, work, constants, kept in self.kinds
+            f"  {n:>7} x {name}: {work} operations, {constants} constants of its own, {kept_count} numbers kept"
+            for n, name, work, constants, kept_count in self.kinds
         ]
         return "\n".join([repr(self), *rows])
 

@@ -48,8 +48,8 @@ def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
     back = Recursion(f"{r.name}.adjoint", inputs, (GRADIENT, size), known, r.tables, replace(r.tree, elements=elements))
 
     def gradients(**given: Any) -> dict[str, Any]:
-        found = back.call(**given)[GRADIENT]
-        return {f"g_{x}": _sum_slots(readers[x], found, r.inputs[x]) for x in names}
+        slot_gradients = back.call(**given)[GRADIENT]
+        return {f"g_{x}": _sum_slots(readers[x], slot_gradients, r.inputs[x]) for x in names}
 
     return trace(f"{r.name}.vjp", gradients, inputs)
 
@@ -123,15 +123,15 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
     return slots, readers
 
 
-def _sum_slots(readers: Sequence[Sequence[int]], found: Array, shape: Shape) -> Array:
+def _sum_slots(readers: Sequence[Sequence[int]], slot_gradients: Array, shape: Shape) -> Array:
     total = np.full(len(readers), 0.0, dtype=object)
     for i, places in enumerate(readers):
         for k in places:
-            total[i] = total[i] + found[k]
+            total[i] = total[i] + slot_gradients[k]
     return total.reshape(shape)
 
 
 def _node_array(values: Sequence[Any], g: Graph) -> Array:
-    found = np.empty(len(values), dtype=object)
-    found[:] = [g.tape.value(x) for x in values]
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = [g.tape.value(x) for x in values]
+    return array

@@ -75,14 +75,14 @@ class PlaceValues:
                 bodies[cell], np.array([run.begin + i]), cell, run.rows[i % p] + i // p * run.row_stride(i % p)
             )
 
-    def run_body(self, body: LoopBody, at: Array, cell: int, row: int) -> None:
+    def run_body(self, body: LoopBody, places: Array, cell: int, row: int) -> None:
         """Run a loop body at some places.
 
         Parameters
         ----------
         body
             The loop body.
-        at
+        places
             The places.
         cell
             Their cell.
@@ -91,20 +91,20 @@ class PlaceValues:
         """
         if not body.writes:
             return
-        x = [self.read(p, at, cell, row) for p in body.reads]
-        columns = np.stack(x, axis=-1) if x else np.zeros((len(at), *self.batch, 0))
-        y = np.broadcast_to(body.graph.evaluate(x=columns)["y"], (len(at), *self.batch, len(body.writes)))
+        x = [self.read(p, places, cell, row) for p in body.reads]
+        columns = np.stack(x, axis=-1) if x else np.zeros((len(places), *self.batch, 0))
+        y = np.broadcast_to(body.graph.evaluate(x=columns)["y"], (len(places), *self.batch, len(body.writes)))
         for i, p in enumerate(body.writes):
-            self.write(p, at, y[..., i])
+            self.write(p, places, y[..., i])
 
-    def read(self, p: CellOperand, at: Array, cell: int, row: int) -> Array:
+    def read(self, p: CellOperand, places: Array, cell: int, row: int) -> Array:
         """Return one operand of several places.
 
         Parameters
         ----------
         p
             The operand.
-        at
+        places
             The places.
         cell
             Their cell.
@@ -113,24 +113,24 @@ class PlaceValues:
         """
         tree = self.r.tree
         if p.kind == "input":
-            return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][at, p.element]], -1, 0)
+            return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][places, p.element]], -1, 0)
         if p.kind == "table":
-            column = self.r.tables[cell][row : row + len(at), p.element]
-            return np.broadcast_to(column.reshape((-1, *[1] * len(self.batch))), (len(at), *self.batch))
+            column = self.r.tables[cell][row : row + len(places), p.element]
+            return np.broadcast_to(column.reshape((-1, *[1] * len(self.batch))), (len(places), *self.batch))
         if p.kind == "parent":
-            at, source = tree.parent[at], self.handed[int(p.name)]
+            places, source = tree.parent[places], self.handed[int(p.name)]
         elif p.kind == "child":
-            at, source = tree.children[at, p.child], self.handed[int(p.name)]
+            places, source = tree.children[places, p.child], self.handed[int(p.name)]
         else:
             source = {"kept": self.stored, "sine": self.sine, "cosine": self.cosine}[p.kind]
-        values: Array = source[at, p.element]
+        values: Array = source[places, p.element]
         return values
 
-    def write(self, p: CellOperand, at: Array, y: Array) -> None:
-        """Store the values `y` of operand `p` at the places `at`."""
+    def write(self, p: CellOperand, places: Array, y: Array) -> None:
+        """Store the values `y` of operand `p` at `places`."""
         if p.kind == "output":
-            self.result[..., self.r.tree.elements[RESULT][at, p.element]] = np.moveaxis(y, 0, -1)
+            self.result[..., self.r.tree.elements[RESULT][places, p.element]] = np.moveaxis(y, 0, -1)
         elif p.kind == "handed":
-            self.handed[int(p.name)][at, p.element] = y
+            self.handed[int(p.name)][places, p.element] = y
         else:
-            {"kept": self.stored, "angle": self.angles}[p.kind][at, p.element] = y
+            {"kept": self.stored, "angle": self.angles}[p.kind][places, p.element] = y

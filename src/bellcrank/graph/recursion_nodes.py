@@ -68,5 +68,5 @@ class _Expansion:
         if not name.startswith("from"):
             return self.symbols[name][r.tree.elements[name][i, element]]
         channel, _, child = name.removeprefix("from").partition(".")
-        at = r.tree.children[i, int(child)] if child else r.tree.parent[i]
-        return self.sent_values[int(channel), int(at)][element]
+        source = r.tree.children[i, int(child)] if child else r.tree.parent[i]
+        return self.sent_values[int(channel), int(source)][element]

@@ -28,33 +28,33 @@ def span(r: Recursion, weight: Mapping[str, float]) -> float:
     finish_times = [np.full((len(r.tree.parent), width), MINUS_INFINITY) for width in widths]
     cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs])
 
-    def arrived(at: Array, cell: Cell, channels: int) -> Array:
+    def arrived(places: Array, cell: Cell, channels: int) -> Array:
         """Return the times at which the values received so far are known; the last column is time zero."""
-        times = [np.zeros((len(at), 1))]
+        times = [np.zeros((len(places), 1))]
         for k in reversed(range(channels)):
             if r.outwards[k]:
-                times += [] if cell.on_ground else [finish_times[k][r.tree.parent[at]]]
+                times += [] if cell.on_ground else [finish_times[k][r.tree.parent[places]]]
             else:
-                times += [finish_times[k][r.tree.children[at, j]] for j in reversed(range(cell.children))]
+                times += [finish_times[k][r.tree.children[places, j]] for j in reversed(range(cell.children))]
         return np.concatenate(times[::-1], axis=1)
 
-    def after(at: Array, which: int, output: str, channels: int) -> Array:
-        times = arrived(at, r.cells[which], channels)
-        matrix = path_lengths[which][output]
+    def after(places: Array, cell_number: int, output: str, channels: int) -> Array:
+        times = arrived(places, r.cells[cell_number], channels)
+        matrix = path_lengths[cell_number][output]
         if not len(matrix):
-            return np.empty((len(at), 0))
+            return np.empty((len(places), 0))
         if times.shape[1] < matrix.shape[1]:
             matrix = np.concatenate([matrix[:, : times.shape[1] - 1], matrix[:, -1:]], axis=1)
         share = max(1, MAX_STEP_NUMBERS // matrix.size)
-        parts = [times[i : i + share, None, :] for i in range(0, len(at), share)]
+        parts = [times[i : i + share, None, :] for i in range(0, len(places), share)]
         return np.concatenate([np.max(matrix + part, axis=2) for part in parts])
 
     for k, outwards in enumerate(r.outwards):
-        for at in _independent_places(_depths(r.tree.parent) if outwards else _heights(r.tree.parent), cell_of):
-            finish_times[k][at] = after(at, int(cell_of[at[0]]), channel_output(k), k + 1)
+        for places in _independent_places(_depths(r.tree.parent) if outwards else _heights(r.tree.parent), cell_of):
+            finish_times[k][places] = after(places, int(cell_of[places[0]]), channel_output(k), k + 1)
     last = [
-        after(at, int(cell_of[at[0]]), RESULT, len(widths))
-        for at in _independent_places(np.zeros_like(cell_of), cell_of)
+        after(places, int(cell_of[places[0]]), RESULT, len(widths))
+        for places in _independent_places(np.zeros_like(cell_of), cell_of)
     ]
     return max((float(x.max(initial=0.0)) for x in last), default=0.0)
 

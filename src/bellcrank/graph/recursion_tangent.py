@@ -99,6 +99,6 @@ def _tangent_cell(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) 
 
 
 def _node_array(values: Sequence[Any], g: Graph) -> np.ndarray[Any, Any]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = [g.tape.value(x) for x in values]
-    return found
+    array = np.empty(len(values), dtype=object)
+    array[:] = [g.tape.value(x) for x in values]
+    return array

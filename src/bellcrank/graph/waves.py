@@ -81,7 +81,7 @@ def group_waves(r: Recursion, width: int) -> tuple[list[WaveCode], list[WaveRang
         first = len(mine)
         mine += [*wave.runs, *[wave.runs[-1]] * (-len(wave.runs) % width)]
         shares.append(WaveRange(list(runs).index((wave.cells, wave.repeats)), wave.depth, first, len(mine)))
-    return [WaveCode(*key, tuple(found)) for key, found in runs.items()], shares
+    return [WaveCode(*key, tuple(wave_runs)) for key, wave_runs in runs.items()], shares
 
 
 def waves(r: Recursion) -> list[Wave]:

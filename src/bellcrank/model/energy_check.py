@@ -152,7 +152,7 @@ def _check_digits(m: Mechanism) -> Iterator[Line]:
     if not farthest > FAR_METRES:
         return
     digits, (name, least, about) = min(
-        found for q in [m.neutral(), *m.random(0, 3)[0]] for found in _remaining_digits(m, q)
+        estimate for q in [m.neutral(), *m.random(0, 3)[0]] for estimate in _remaining_digits(m, q)
     )
     description = (
         f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: for the "

@@ -75,7 +75,7 @@ def evaluate_text(text: str, *arguments: Scalar) -> Scalar:
     """Return the value of the function with this `text` at the arguments `arguments`."""
     results: list[Scalar] = []
     for op, args in _parse_rows(text):
-        values = [arguments[int(k)] if of == "%" else results[int(k)] if of == "#" else k for of, k in args]
+        values = [arguments[int(k)] if source == "%" else results[int(k)] if source == "#" else k for source, k in args]
         results.append(SCALAR_OPERATIONS[op](*values))
     return results[-1]
 

@@ -60,7 +60,7 @@ def check_joint_type(joint: type[Kind]) -> None:
 
 def _check_sizes(kind: Kind) -> None:
     q, still = kind.neutral(), [0.0] * kind.nv
-    asked: tuple[tuple[str, Callable[[], Sequence[Any]], int], ...] = (
+    expected_sizes: tuple[tuple[str, Callable[[], Sequence[Any]], int], ...] = (
         ("coordinates", lambda: kind.coordinates, kind.nq),
         ("neutral()", lambda: q, kind.nq),
         ("subspace(q)", lambda: kind.subspace(q), kind.nv),
@@ -69,8 +69,8 @@ def _check_sizes(kind: Kind) -> None:
         ("rate(q, v)", lambda: kind.rate(q, still), kind.nq),
         ("integrate(q, dv)", lambda: kind.integrate(q, still), kind.nq),
     )
-    for what, made, expected in asked:
-        if (got := len(made())) != expected:
+    for what, make_vector, expected in expected_sizes:
+        if (got := len(make_vector())) != expected:
             has = f'joint "{kind.name}" has nq {kind.nq} and nv {kind.nv}'
             raise InputError(f"{has}, but {what} has {got} elements; expected {expected}.")
 
@@ -80,8 +80,8 @@ def _check_forces(kind: Kind, q: Sequence[float]) -> None:
     try:
         W, T = kind.forces(q)
     except (StopIteration, RuntimeError):
-        told = f'joint "{kind.name}": the columns of subspace(q) are not coordinate axes'
-        raise InputError(f"{told}; define its forces(q), too (bellcrank/model/kind.py).") from None
+        message = f'joint "{kind.name}": the columns of subspace(q) are not coordinate axes'
+        raise InputError(f"{message}; define its forces(q), too (bellcrank/model/kind.py).") from None
     power = np.reshape([[s.dot(f) for f in (*W, *T)] for s in S], (len(S), len(W) + len(T)))
     _check_law(
         kind, "forces(q) are six, of which each does unit power along its own column, or none", power, np.eye(len(S), 6)

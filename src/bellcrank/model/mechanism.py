@@ -268,8 +268,8 @@ class Mechanism(Quantities):
         tuple of ndarray
             q (nq,) and v (nv,).
         """
-        found: tuple[Array, Array] = lazy_import("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
-        return found
+        coordinates: tuple[Array, Array] = lazy_import("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
+        return coordinates
 
     @cached_property
     def loop_analysis(self) -> Any:
@@ -372,8 +372,8 @@ class Mechanism(Quantities):
         InputError
             If a name is unknown, or its number cannot be free.
         """
-        found: Mechanism = free_numbers(self, names)
-        return found
+        freed: Mechanism = free_numbers(self, names)
+        return freed
 
     @cached_property
     def fingerprint(self) -> str:

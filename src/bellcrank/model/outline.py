@@ -202,11 +202,11 @@ class Outline:
     @property
     def columns(self) -> dict[str, tuple[BeamSlice, str]]:
         """Columns of a record: {name: (slice, one of its LOAD_NAMES or STRESS_NAME)}."""
-        found: dict[str, tuple[BeamSlice, str]] = {}
+        columns: dict[str, tuple[BeamSlice, str]] = {}
         for section in self.sections:
             what = (*LOAD_NAMES, STRESS_NAME) if section.slice.fibres else LOAD_NAMES
-            found |= {f"{self.name}.{section.name}.{x}": (section.slice, x) for x in what}
-        return found
+            columns |= {f"{self.name}.{section.name}.{x}": (section.slice, x) for x in what}
+        return columns
 
 
 def check_outlines(outlines: tuple[Outline, ...], coordinates: tuple[str, ...], bodies: set[str]) -> None:

@@ -40,7 +40,7 @@ def check_values(m: Mechanism, names: Sequence[str], p: Array, where: str) -> No
     """
     values, evaluated_expressions = p.reshape(-1, len(names)), dict[Any, Any]()
 
-    def at(part: Any) -> Any:
+    def with_values(part: Any) -> Any:
         return replace_free(
             part, lambda x: evaluate(x, lambda leaf: values[:, names.index(leaf.args[0])], evaluated_expressions)
         )
@@ -52,7 +52,7 @@ def check_values(m: Mechanism, names: Sequence[str], p: Array, where: str) -> No
     ):
         for part in filter(has_free, parts):
             with np.errstate(all="ignore"):
-                checks = list(doubts(at(part), nominal(part)))
+                checks = list(doubts(with_values(part), nominal(part)))
             for doubt in checks:
                 bad = np.flatnonzero(~np.broadcast_to(doubt.is_valid, len(values)))
                 if len(bad):

@@ -94,8 +94,8 @@ class PinocchioOrder:
         ndarray, shape (..., model.nv)
             Pinocchio's velocities or accelerations.
         """
-        found: Array = self._checked_array(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
-        return found
+        velocities: Array = self._checked_array(v, len(self.own_v), "v")[..., self.v] * self.v_multiplier
+        return velocities
 
     def v_from_pinocchio(self, v: Any) -> Array:
         """Convert velocities, or accelerations, from Pinocchio's.
@@ -110,8 +110,8 @@ class PinocchioOrder:
         ndarray, shape (..., nv)
             Velocities or accelerations of the mechanism.
         """
-        found: Array = self._checked_array(v, len(self.v), "v")[..., self.own_v].copy()
-        return found
+        velocities: Array = self._checked_array(v, len(self.v), "v")[..., self.own_v].copy()
+        return velocities
 
     def tau_to_pinocchio(self, tau: Any) -> Array:
         """Convert joint forces to Pinocchio's.
@@ -152,12 +152,12 @@ class PinocchioOrder:
 
     def _checked_array(self, x: Any, size: int, name: str) -> Array:
         try:
-            found = float_array(x)
+            array = float_array(x)
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{self.called}: {name} is {brief(x)}; expected an array of {size} numbers.") from None
-        if not found.ndim or found.shape[-1] != size:
-            raise InputError(f"{self.called}: {name} has the shape {found.shape}; expected (..., {size}).")
-        return found
+        if not array.ndim or array.shape[-1] != size:
+            raise InputError(f"{self.called}: {name} has the shape {array.shape}; expected (..., {size}).")
+        return array
 
 
 @explain_argument_errors
@@ -239,10 +239,10 @@ def _match_joints(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
     return matched
 
 
-def _match_base(m: Mechanism, theirs: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def _match_base(m: Mechanism, theirs: dict[str, Any], matched: dict[str, Any]) -> dict[str, Any]:
     """Return the floating base where it has another name in the model."""
-    ours = [j.name for j in m.joints if j.kind == "floating" and j.name not in found]
-    other = [its for name, its in theirs.items() if name not in found and its.nq == KINDS["floating"].nq]
+    ours = [j.name for j in m.joints if j.kind == "floating" and j.name not in matched]
+    other = [its for name, its in theirs.items() if name not in matched and its.nq == KINDS["floating"].nq]
     return {ours[0]: other[0]} if len(ours) == len(other) == 1 else {}
 
 

@@ -76,8 +76,8 @@ def _check_modes(modes: Modal, bodies: Collection[str]) -> None:
     shapes = {"A": (n, 3), "B": (n, 3, 3), "D": (n, n, 3, 3), "E": (n, n, 3), "F": (n, n, 3, 3)}
     for letter, shape in shapes.items():
         part_checks.check_finite(where, letter, getattr(modes, letter))
-        if (found := np.shape(getattr(modes, letter))) != shape:
-            raise ModelError(f"{where}: {letter} has the shape {found}; expected {shape} for {n} modes.")
+        if (actual_shape := np.shape(getattr(modes, letter))) != shape:
+            raise ModelError(f"{where}: {letter} has the shape {actual_shape}; expected {shape} for {n} modes.")
 
 
 def _check_loop(m: Mechanism, loop: Loop) -> None:

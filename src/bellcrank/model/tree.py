@@ -126,11 +126,11 @@ class Tree:
 
     def path(self, i: int) -> list[int]:
         """Return link `i` and all links that carry it, ending on the ground."""
-        found = []
+        path = []
         while i >= 0:
-            found.append(i)
+            path.append(i)
             i = self.links[i].parent
-        return found
+        return path
 
     @cached_property
     def work_sizes(self) -> tuple[int, int, int, int]:

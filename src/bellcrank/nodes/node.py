@@ -354,14 +354,14 @@ class Node:
         body: Callable[..., Any],
         shared: Sequence[Any],
         columns: Sequence[Sequence[Any]],
-        found: Sequence[Sequence[Any]],
+        results: Sequence[Sequence[Any]],
         known: bool,
     ) -> None:
         """Record on the tape of the trace a computation that was done for several columns."""
-        every = [*shared, *(x for row in (*columns, *found) for x in row)]
+        every = [*shared, *(x for row in (*columns, *results) for x in row)]
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
         if tape is not None and not any(isinstance(x, SCALAR_CONTAINERS) for x in every):
-            rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, found)]
+            rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, results)]
             tape.alike.append(ColumnwiseNote(body, rows[0][0], rows[1], rows[2], known))
 
     @staticmethod

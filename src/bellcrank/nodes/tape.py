@@ -49,25 +49,25 @@ class Tape:
     def node(self, op: str, *args: Any) -> Node:
         """Return the node of operation `op` on `args`; create it if it does not exist."""
         same = self.table[op]
-        found = same.get(args)
-        if found is None:
+        node = same.get(args)
+        if node is None:
             if self.compares:
                 numbers = args[1:] if op == "where" else args
                 if any(isinstance(a, Node) and a.op in COMPARISONS for a in numbers):
                     raise TraceError(
                         f"{op} of a comparison: a truth value is not a number. Write where(condition, 1.0, 0.0)."
                     )
-            found = Node(self, op, args, len(self.nodes), current_step())
-            self.nodes.append(found)
-            same[args] = found
+            node = Node(self, op, args, len(self.nodes), current_step())
+            self.nodes.append(node)
+            same[args] = node
             self.compares = self.compares or op in COMPARISONS
-        return found
+        return node
 
     def duplicate(self, op: str, *args: Any) -> Node:
         """Create a node of operation `op` on `args` even if an equal one exists (deliberate recomputation)."""
-        found = Node(self, op, args, len(self.nodes), current_step())
-        self.nodes.append(found)
-        return found
+        node = Node(self, op, args, len(self.nodes), current_step())
+        self.nodes.append(node)
+        return node
 
     def call(self, function: Any, *values: Any) -> list[Value]:
         """Call another graph by one node and return its outputs as a flat list.
@@ -117,9 +117,9 @@ class Tape:
             raise_foreign_node(x)
         before = current_step()
         step("p")
-        found: Value = evaluate(x, self._parameter, self.imported)
+        value: Value = evaluate(x, self._parameter, self.imported)
         step(before)
-        return found
+        return value
 
     def reversed(self, op: str, a: Value, b: Value) -> Node | None:
         """Return the node of `op` with `a` and `b` swapped, or None if it does not exist."""

@@ -35,8 +35,8 @@ class Free(Node):
     @cached_property
     def leaves(self) -> tuple[Free, ...]:
         """The parameters it depends on, sorted by name."""
-        found = (x for x in topological_order(self) if isinstance(x, Free) and x.op == "parameter")
-        return tuple(sorted(found, key=lambda x: str(x.args[0])))
+        leaves = (x for x in topological_order(self) if isinstance(x, Free) and x.op == "parameter")
+        return tuple(sorted(leaves, key=lambda x: str(x.args[0])))
 
     @cached_property
     def value(self) -> float:
@@ -101,8 +101,8 @@ class FreeTape(Tape):
     def node(self, op: str, *args: Any) -> Free:
         """Return the node of operation `op` on `args`; create it if it does not exist."""
         key = (op, *args)
-        found = self.alive.get(key)
-        return self.alive.setdefault(key, Free(self, op, args, 0, "")) if found is None else found
+        existing = self.alive.get(key)
+        return self.alive.setdefault(key, Free(self, op, args, 0, "")) if existing is None else existing
 
     def reversed(self, op: str, a: Any, b: Any) -> None:
         """Return None: the order of creation must not matter, so `op`, `a` and `b` are ignored."""

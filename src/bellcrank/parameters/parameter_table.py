@@ -223,9 +223,9 @@ def _checked_array(name: str, value: Any, where: str) -> Array:
     check_array_memory(f'{where}: parameter "{name}"', array)
     array = np.asarray(array, float)
     if not np.isfinite(array).all():
-        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        place = str(list(at)) if at else ""
-        raise InputError(f'{where}: parameter "{name}"{place} is {array[at]}; expected finite numbers.')
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        place = str(list(index)) if index else ""
+        raise InputError(f'{where}: parameter "{name}"{place} is {array[index]}; expected finite numbers.')
     return array
 
 
@@ -299,15 +299,15 @@ def nominal(thing: Any) -> Any:
 
 def expressions(*things: Any) -> Iterator[Free]:
     """Yield all expressions of free parameters in `things`: parts, tuples and arrays."""
-    found: list[Free] = []
+    collected: list[Free] = []
 
     def note(x: Free) -> Free:
-        found.append(x)
+        collected.append(x)
         return x
 
     for thing in things:
         replace_free(thing, note)
-    yield from found
+    yield from collected
 
 
 def has_free(*things: Any) -> bool:

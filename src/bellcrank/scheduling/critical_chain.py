@@ -74,11 +74,11 @@ class _Waiting:
             return [("processor", self.s.where[link.task], 0)]
         message = self.s.messages[link.message]
         channel = message.hops[link.hop].channel
-        found: list[Resource] = [("channel", *channel)]
+        resources: list[Resource] = [("channel", *channel)]
         if not machine.overlapped:
             ends = (message.source, message.target) if machine.topology.bus else channel
-            found += [("processor", p, 0) for p in ends]
-        return found
+            resources += [("processor", p, 0) for p in ends]
+        return resources
 
     def causes(self, link: Link) -> Iterator[Link]:
         """Yield the elements that ended when this one began and had to: values it needs first, then resource users."""

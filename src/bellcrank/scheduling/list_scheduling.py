@@ -205,10 +205,10 @@ class _Search:
         region = region or self.region
         self.effort_left -= self.plan.edges if where else self.plan.effort(len(region) or self.plan.candidates)
         order = sorted(range(len(self.plan)), key=lambda i: (-rank[i], i))
-        found = Placement(self.plan, region).run(order, where)
-        if found.makespan >= self.best.makespan * (1.0 - 1e-12):
+        schedule = Placement(self.plan, region).run(order, where)
+        if schedule.makespan >= self.best.makespan * (1.0 - 1e-12):
             return False
-        self.best = found
+        self.best = schedule
         return True
 
     @property

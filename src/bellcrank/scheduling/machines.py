@@ -79,10 +79,10 @@ class Topology:
                 distances[a], front = 0, [a]
                 while front:
                     further = []
-                    for at in front:
-                        for b in self.neighbours[at]:
+                    for processor in front:
+                        for b in self.neighbours[processor]:
                             if distances[b] < 0:
-                                distances[b] = distances[at] + 1
+                                distances[b] = distances[processor] + 1
                                 further.append(b)
                     front = further
             self._hops[a] = distances
@@ -98,10 +98,10 @@ class Topology:
             next_hop, front = {target: target}, [target]
             while front:
                 further = []
-                for at in front:
-                    for other in self.neighbours[at]:
+                for processor in front:
+                    for other in self.neighbours[processor]:
                         if other not in next_hop:
-                            next_hop[other] = at
+                            next_hop[other] = processor
                             further.append(other)
                 front = further
             self._next_hops[target] = next_hop

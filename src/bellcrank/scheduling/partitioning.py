@@ -234,13 +234,13 @@ def _tree_centre(near: Mapping[str, Sequence[str]], size: Mapping[str, float], m
 
 def _connected(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> list[str]:
     """Return everything connected with `first`, which comes first."""
-    found, front = {first: None}, [first]
+    reached, front = {first: None}, [first]
     while front:
         for other in near[front.pop(0)]:
-            if other not in found and other not in closed:
-                found[other] = None
+            if other not in reached and other not in closed:
+                reached[other] = None
                 front.append(other)
-    return list(found)
+    return list(reached)
 
 
 def pack_branches(branches: Sequence[Sequence[str]], size: Mapping[str, float], processors: int) -> dict[str, int]:

@@ -24,17 +24,17 @@ Source = tuple[int, int]  # channel and index of the child (-1: the parent)
 class PlaceTasks(Tasks):
     """Tasks of a recursion, which gives their work and longest path."""
 
-    of: Recursion | None = field(default=None, repr=False)
+    recursion: Recursion | None = field(default=None, repr=False)
 
     def work(self, cost: Mapping[str, float]) -> float:
         """Return the time on one processor; `cost` is by operation name."""
-        assert self.of is not None
-        return self.of.work(cost)
+        assert self.recursion is not None
+        return self.recursion.work(cost)
 
     def span(self, cost: Mapping[str, float]) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
-        assert self.of is not None
-        return self.of.span(cost)
+        assert self.recursion is not None
+        return self.recursion.span(cost)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _CellTasks:
                 k,
                 tuple(nodes),
                 {j: len(serials) for j, serials in inside.items()},
-                {source: tuple(sorted(found)) for source, found in reads.items()},
+                {source: tuple(sorted(serials)) for source, serials in reads.items()},
                 gives.get(i, 0),
             )
             for i, ((k, nodes), (inside, reads)) in enumerate(zip(groups, needs, strict=True))
@@ -126,10 +126,10 @@ class _CellTasks:
 
 def _source(x: Node) -> Source | None:
     """Return the neighbour from which an input comes; None if it comes from none."""
-    at = operand_of(x)
-    if at.kind not in ("parent", "child"):
+    operand = operand_of(x)
+    if operand.kind not in ("parent", "child"):
         return None
-    return int(at.name), at.child if at.kind == "child" else -1
+    return int(operand.name), operand.child if operand.kind == "child" else -1
 
 
 def _last_channels(cell: Cell) -> dict[int, int]:

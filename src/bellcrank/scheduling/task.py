@@ -153,7 +153,7 @@ def cut_by_work(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -
             pieces.append([])
         pieces[-1].append(node)
         work_done += cost.get(node.op, 1.0)
-    return [found for piece in pieces for found in connected_parts(piece)]
+    return [part for piece in pieces for part in connected_parts(piece)]
 
 
 def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
@@ -185,10 +185,10 @@ def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], n
                     values.setdefault(group_of_node[a.serial], set()).add(a.serial)
         if any(before > i for before in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in topological order.')
-        for j, found in values.items():
-            used.setdefault(j, set()).update(found)
+        for j, serials in values.items():
+            used.setdefault(j, set()).update(serials)
         label = names[i] if names else _name(group[0], level)
-        tasks.append(Task(i, label, tuple(group), {j: len(found) for j, found in sorted(values.items())}))
+        tasks.append(Task(i, label, tuple(group), {j: len(serials) for j, serials in sorted(values.items())}))
     return Tasks(name, level, tuple(replace(task, gives=len(used.get(task.index, ()))) for task in tasks))
 
 

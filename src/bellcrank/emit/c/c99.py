@@ -156,7 +156,10 @@ class SinCosGroup:
         declarations = [f"{text.real} {name}[{self.size}];" for name in self.arrays.values()]
         fours = range(0, self.size, sincos_text.GROUP_SIZE)
         calls = [(", ".join(values[k : k + sincos_text.GROUP_SIZE]), f" + {k}" if k else "") for k in fours]
-        return [*declarations, *(f"{text.sincos_names[0]}({given}, {sine}{at}, {cosine}{at});" for given, at in calls)]
+        return [
+            *declarations,
+            *(f"{text.sincos_names[0]}({given}, {sine}{offset}, {cosine}{offset});" for given, offset in calls),
+        ]
 
 
 class StraightLineText(Routine):

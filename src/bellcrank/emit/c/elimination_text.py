@@ -56,7 +56,7 @@ class EliminationText(Routine):
     @property
     def stack(self) -> int:
         """Upper bound of stack usage in bytes, including callees except libm."""
-        deepest = self.callees[id(self.system.of)].stack if isinstance(self.system, LUFactors) else 0
+        deepest = self.callees[id(self.system.linear_map)].stack if isinstance(self.system, LUFactors) else 0
         return 2 * 8 * self.system.n + 32 * len(self.arrays) + 512 + deepest
 
     def code(self) -> str:
@@ -64,8 +64,8 @@ class EliminationText(Routine):
         texts = [SUBSTITUTION]
         if isinstance(self.system, LUFactors):
             given = {**self.inputs, self.system.along_input: self.words["unit"]}
-            arguments = [*(given[x] for x in self.system.of.inputs), self.words["column"]]
-            self.words |= {"function": self.callees[id(self.system.of)].name, "arguments": ", ".join(arguments)}
+            arguments = [*(given[x] for x in self.system.linear_map.inputs), self.words["column"]]
+            self.words |= {"function": self.callees[id(self.system.linear_map)].name, "arguments": ", ".join(arguments)}
             texts = [ASSEMBLY, ELIMINATION]
         lines = [line for text in texts for line in text.format(**self.words).split("\n")]
         return "\n".join(self.function(f"{self.return_type} {self.name}", self.arrays, lines))

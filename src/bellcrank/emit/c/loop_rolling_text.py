@@ -68,7 +68,9 @@ class ArrayLoopText(Routine):
         given = accumulate(map(math.prod, step.graph.inputs.values()), initial=self.starts["given", step.number])
         got = accumulate(map(math.prod, step.graph.shapes.values()), initial=self.starts["got", step.number])
         places = [*zip(given, step.graph.inputs, strict=False), *zip(got, step.graph.shapes, strict=False)]
-        call = f"{self.callees[id(step.graph)].name}({', '.join(f'{self.workspace} + {at}' for at, _ in places)});"
+        call = (
+            f"{self.callees[id(step.graph)].name}({', '.join(f'{self.workspace} + {start}' for start, _ in places)});"
+        )
         if not step.graph.only:
             return [call]
         sign = self.starts["given", step.number] + step.graph.elements.index((step.graph.only, 0))
@@ -102,7 +104,10 @@ class ArrayLoopText(Routine):
             else:
                 loop_body.append(self.statement(n))
         values = [self.value(x) if isinstance(x, Node) else self.value(float(x)) for x in loop.graph.outputs["y"]]
-        loop_body += [f"{self.array_element(at)} = {value};" for at, value in zip(loop.writes, values, strict=False)]
+        loop_body += [
+            f"{self.array_element(array_slice)} = {value};"
+            for array_slice, value in zip(loop.writes, values, strict=False)
+        ]
         accumulators = [unique_name("c", used_names, numbered=True) for _ in loop.reductions]
         before, after = list[str](), list[str]()
         for fold, c in zip(loop.reductions, accumulators, strict=True):
@@ -112,11 +117,13 @@ class ArrayLoopText(Routine):
             after.append(f"{self.array_element(fold.to)} = {c};")
         return [*before, self.loop_head(loop.count), *(f"    {line}" for line in loop_body), "}", *after]
 
-    def array_element(self, at: ArraySlice) -> str:
-        """Return the array element `at` in the current iteration."""
-        kind, which = at.array
+    def array_element(self, array_slice: ArraySlice) -> str:
+        """Return the array element `array_slice` in the current iteration."""
+        kind, key = array_slice.array
         names = {"in": self.inputs, "out": self.outputs}.get(kind)
-        array = names[which] if names is not None else self.table if kind == "table" else self.workspace
-        start = at.start + (self.starts[at.array] if array == self.workspace else 0)
-        step = "" if not at.stride else self.i if at.stride == 1 else f"{at.stride} * {self.i}"
+        array = names[key] if names is not None else self.table if kind == "table" else self.workspace
+        start = array_slice.start + (self.starts[array_slice.array] if array == self.workspace else 0)
+        step = (
+            "" if not array_slice.stride else self.i if array_slice.stride == 1 else f"{array_slice.stride} * {self.i}"
+        )
         return f"{array}[{' + '.join(x for x in (str(start) if start or not step else '', step) if x)}]"

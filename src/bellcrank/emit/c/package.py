@@ -61,8 +61,8 @@ class Package:
             columns or {},
         )
         self.real = REAL_TYPES[dtype][0]
-        made = f"in C99, {self.real}; made by bellcrank {__version__}"
-        self.title, self.heading = f"{comment(name)} {made}", f"{markdown(name)} {made}"
+        origin = f"in C99, {self.real}; made by bellcrank {__version__}"
+        self.title, self.heading = f"{comment(name)} {origin}", f"{markdown(name)} {origin}"
         used_names = {f"{self.name}_{word}": 0 for word in (*STRUCT_NAMES, *FUNCTION_NAMES)}
         program_graphs = stepper.graphs if stepper is not None else {}
         self.program_functions = {word: f"{self.name}_{word}" for word in program_graphs}

@@ -122,8 +122,8 @@ class RolledText(Routine):
         if self.uses_run_table:
             return self.table_driven_calls(k, forwards)
         runs = self.r.tree.runs if forwards else tuple(reversed(self.r.tree.runs))
-        found = [(run, self.loops_by_cells[k, run.cells]) for run in runs if self.bodies[k, run.cells]]
-        return [self.loop_call(loop, list(map(str, (run.begin, run.repeats, *run.rows)))) for run, loop in found]
+        loops = [(run, self.loops_by_cells[k, run.cells]) for run in runs if self.bodies[k, run.cells]]
+        return [self.loop_call(loop, list(map(str, (run.begin, run.repeats, *run.rows)))) for run, loop in loops]
 
     def loop_call(self, loop: CellLoop, numbers: Sequence[str]) -> str:
         """Return the call of a `loop` with its leading integers, `numbers`."""
@@ -150,8 +150,11 @@ class RolledText(Routine):
                     f"        {self.loop_call(self.loops_by_cells[k, pattern], given)}",
                     "        break;",
                 ]
-        at = n if forwards else f"({count - 1} - {n})"
-        head = [f"for (int {n} = 0; {n} < {count}; ++{n}) {{", f"    const int *{run} = {runs} + {width} * {at};"]
+        run_index = n if forwards else f"({count - 1} - {n})"
+        head = [
+            f"for (int {n} = 0; {n} < {count}; ++{n}) {{",
+            f"    const int *{run} = {runs} + {width} * {run_index};",
+        ]
         return (
             [*head, f"    switch ({run}[0]) {{", *cases, "    default:", "        break;", "    }", "}"]
             if cases
@@ -326,12 +329,12 @@ class CellLoop:
                 *lines,
                 f"{self.routine.workspace}[{self.routine.size - self.layout.padded_angles} + {k}] = {value};",
             ]
-        at = (
+        element = (
             self.stored_element(place, x.element)
             if x.kind == "kept"
             else self.passed_element(place, int(x.name), x.element)
         )
-        return [f"{at} = {value};"]
+        return [f"{element} = {value};"]
 
     # -- addressing
 

@@ -125,7 +125,7 @@ def sincos_statements(name: str, f: str, w: str, count: int, first_indices: tupl
     call = f"    {name}({given}, {w} + {sine} + {i}, {w} + {cosine} + {i});"
     lines = [f"for (int {i} = 0; {i} < {fours}; {i} += {GROUP_SIZE}) {{", call, "}"] if fours else []
     for k in range(fours, count):
-        lines += [f"{w}[{at + k}] = {op}{f}({w}[{angle + k}]);" for op, at in (("sin", sine), ("cos", cosine))]
+        lines += [f"{w}[{start + k}] = {op}{f}({w}[{angle + k}]);" for op, start in (("sin", sine), ("cos", cosine))]
     return lines
 
 

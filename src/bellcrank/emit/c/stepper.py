@@ -103,8 +103,8 @@ class Stepper:
     def kept_indices(self) -> dict[str, list[int]]:
         """Indices in the Program's state that are kept, by field."""
         places = self.program.layout.places
-        kept = {name: place for name, place in places.items() if name not in self.constant_fields}
-        return {k: [x] if isinstance(x, int) else list(range(x.start, x.stop)) for k, x in kept.items()}
+        kept_places = {name: place for name, place in places.items() if name not in self.constant_fields}
+        return {k: [x] if isinstance(x, int) else list(range(x.start, x.stop)) for k, x in kept_places.items()}
 
     @cached_property
     def field_offsets(self) -> dict[str, int]:
@@ -213,9 +213,11 @@ class Stepper:
         """Return a tape, and on it the value of each input element of a graph of the Program."""
         tape, layout = Tape(), self.program.layout
         input_values: dict[tuple[str, int], Any] = {("s", place): x for place, x in layout.constants(numbers).items()}
-        rest = [place for place in range(layout.size) if ("s", place) not in input_values]
-        input_values |= {("s", place): tape.node("input", "s", k) for k, place in enumerate(rest)}
-        return tape, input_values | {at: tape.node("input", *at) for at in graph.elements if at[0] != "s"}
+        remaining_indices = [place for place in range(layout.size) if ("s", place) not in input_values]
+        input_values |= {("s", place): tape.node("input", "s", k) for k, place in enumerate(remaining_indices)}
+        return tape, input_values | {
+            element: tape.node("input", *element) for element in graph.elements if element[0] != "s"
+        }
 
     def _fold_constants(self, graph: Graph, name: str) -> Graph:
         """Return a graph of the Program on the kept part of its state."""

@@ -172,8 +172,8 @@ class ParallelKernel(Kernel):
         """Assignment of tasks to cores."""
         if "schedule" not in self.__dict__:
             self.__dict__["schedule"] = self._layout()
-        found: Schedule = self.__dict__["schedule"]
-        return found
+        schedule: Schedule = self.__dict__["schedule"]
+        return schedule
 
     @property
     def predicted(self) -> float:

@@ -179,8 +179,8 @@ def is_divisible(r: Recursion, processors: int, width: int, dtype: str) -> bool:
     dtype
         Type of the numbers.
     """
-    found = WaveSharing(Waves(r, width, dtype, "single"), processors)
-    return processors > 1 and any(map(found.is_divided, found.waves.phases()))
+    sharing = WaveSharing(Waves(r, width, dtype, "single"), processors)
+    return processors > 1 and any(map(sharing.is_divided, sharing.waves.phases()))
 
 
 def source(r: Recursion, processors: int, width: int, triple: str, dtype: str) -> str:

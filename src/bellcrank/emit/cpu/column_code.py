@@ -181,8 +181,8 @@ class ColumnCode:
         if len(self.rounds) == 1:
             offsets = [str(x) for x in table]
         else:
-            at = w.let(f"mul i64 {k}, {8 * len(table)}")
-            table_address = w.let(f"getelementptr i8, ptr @{self.name}_units, i64 {at}", "p")
+            offset = w.let(f"mul i64 {k}, {8 * len(table)}")
+            table_address = w.let(f"getelementptr i8, ptr @{self.name}_units, i64 {offset}", "p")
             offsets = [w.let(f"load i64, ptr {w.at(table_address, 8 * i)}, align 8", "x") for i in range(len(table))]
         offsets_per_unit = len(table) // len(self.rounds[0])
         given = [w.let(f"getelementptr i8, ptr %given, i64 {x}", "p") for x in offsets[::offsets_per_unit]]
@@ -304,10 +304,10 @@ class ColumnCode:
                     s.value_names[n.serial] = w.load(w.at(start, place), align=w.bytes)
 
     def _broadcast(self, i: int) -> str:
-        w, at = self.w, self.w.at("%ws", self.slots[i] * self.element)
+        w, address = self.w, self.w.at("%ws", self.slots[i] * self.element)
         if self.columns_per_vector == 1:
-            return w.load(at, align=w.bytes)
-        one = w.let(f"insertelement {w.type} poison, {w.element} {w.load(at, w.element, w.bytes)}, i64 0")
+            return w.load(address, align=w.bytes)
+        one = w.let(f"insertelement {w.type} poison, {w.element} {w.load(address, w.element, w.bytes)}, i64 0")
         return w.let(f"shufflevector {w.type} {one}, {w.type} poison, <{w.lanes} x i32> zeroinitializer")
 
     def _store_row(self, row: int, values: list[str], starts: list[str]) -> None:

@@ -211,9 +211,9 @@ def _register_symbols() -> bool:
     c_library = _c_library()
     for symbol in ("malloc", "free", *OPTIONAL_FUNCTIONS):
         if (
-            found := getattr(c_library, symbol, MISSING_FUNCTION if symbol in OPTIONAL_FUNCTIONS else None)
+            function := getattr(c_library, symbol, MISSING_FUNCTION if symbol in OPTIONAL_FUNCTIONS else None)
         ) is not None:
-            binding.add_symbol(symbol, ctypes.cast(found, ctypes.c_void_p).value)
+            binding.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
     for symbol in PYTHON_FUNCTIONS:
         binding.add_symbol(symbol, interpreter_function(symbol))
     if POISONED:

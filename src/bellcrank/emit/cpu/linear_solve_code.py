@@ -73,15 +73,15 @@ class LinearSolveCode:
         argument_addresses: addresses of the arguments of `g`.
         """
         w, n = self.w, g.n
-        unit, column = (w.at("%ws", at * w.align) for at in (self.unit_slot, self.column_slot))
+        unit, column = (w.at("%ws", slot * w.align) for slot in (self.unit_slot, self.column_slot))
         addresses = dict(zip(g.inputs, argument_addresses, strict=True)) | {g.along_input: unit}
-        arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(addresses[x] for x in g.of.inputs), column))
+        arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(addresses[x] for x in g.linear_map.inputs), column))
         one, zero = w.immediate(1.0), w.immediate(0.0)
         self.loop("0", n, lambda j: w.store(zero, self.element_address(unit, j)))
 
         def assemble_column(j: str) -> None:
             w.store(one, self.element_address(unit, j))
-            w.do(f"call void @{self.called[id(g.of)][0]}({arguments})")
+            w.do(f"call void @{self.called[id(g.linear_map)][0]}({arguments})")
             w.store(zero, self.element_address(unit, j))
             self.loop(
                 "0",
@@ -186,8 +186,8 @@ class LinearSolveCode:
 
     def matrix_element_address(self, rows: str, i: str, j: str) -> str:
         """Emit the address of element (`i`, `j`) of the matrix at `rows`."""
-        at = self.w.let(f"mul i64 {i}, {self.graph.n}")
-        return self.element_address(rows, self.w.let(f"add i64 {at}, {j}"))
+        row_start = self.w.let(f"mul i64 {i}, {self.graph.n}")
+        return self.element_address(rows, self.w.let(f"add i64 {row_start}, {j}"))
 
     def loop(self, begin: str, end: str | int, body: Callable[[str], None], step: int = 1) -> None:
         """Emit a loop from `begin` to `end` by `step` whose body is emitted by `body`."""

@@ -102,7 +102,7 @@ class LoopRollingCode:
     def _loop(self, loop: ArrayLoop) -> list[str]:
         w = self.w
         w.lines = []
-        bases = [self._base_address(at) for at in (*loop.reads, *loop.writes)]
+        bases = [self._base_address(array_slice) for array_slice in (*loop.reads, *loop.writes)]
         firsts = [
             w.immediate(f.first) if isinstance(f.first, float) else self._load_initial(f.first) for f in loop.reductions
         ]

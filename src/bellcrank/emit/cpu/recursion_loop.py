@@ -254,8 +254,8 @@ class RecursionLoop:
 
         def compute() -> str:
             table = self.owner.index(name, values)
-            at = w.let(f"getelementptr i32, ptr @{table}, i64 {place}", "p")
-            return w.let(f"sext i32 {w.let(f'load i32, ptr {at}, align 4')} to i64")
+            address = w.let(f"getelementptr i32, ptr @{table}, i64 {place}", "p")
+            return w.let(f"sext i32 {w.let(f'load i32, ptr {address}, align 4')} to i64")
 
         return self._shared_address(name, place, compute)
 
@@ -263,8 +263,8 @@ class RecursionLoop:
         width = len(self.layout.field_index) * self.w.align
 
         def compute() -> str:
-            at = self._lookup("slot", self.layout.slot, place) if self.r.tree.chained else place
-            return self._record_address(self.layout.handed_at, at, width)
+            slot = self._lookup("slot", self.layout.slot, place) if self.r.tree.chained else place
+            return self._record_address(self.layout.handed_at, slot, width)
 
         base = self._shared_address("handed", place, compute)
         return self.w.at(base, self.layout.field_index[channel, e] * self.w.align)

@@ -225,11 +225,11 @@ def _transpose_array(w: Writer, lines: list[str], n: str, size: int, label: str,
         label = f"{tag}.rest"
     if rest_columns := size - tile_count * TILE_COLUMNS:
         w.lines = []
-        at, to = (
+        array_address, to = (
             w.at(f"%{n}", tile_count * TILE_COLUMNS * w.bytes),
             w.at(f"%packed_{n}", tile_count * TILE_COLUMNS * w.align),
         )
-        _transpose_tile(w, n, at, to, rest_columns, inwards)
+        _transpose_tile(w, n, array_address, to, rest_columns, inwards)
         lines += [f"  {line}" for line in w.lines]
     return label
 

@@ -48,8 +48,8 @@ class _TransposeStore:
 
     def text(self) -> str:
         w, step = self.w, self.step
-        for at in (0, self.size - step):  # both ends, regardless of alignment
-            self._store_round(str(at))
+        for start in (0, self.size - step):  # both ends, regardless of alignment
+            self._store_round(str(start))
         address, line = w.let("ptrtoint ptr %out to i64"), step * w.bytes
         bytes_to_line = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {line - 1}")
         w.do(f"%begin = udiv i64 {bytes_to_line}, {w.bytes}")

@@ -43,14 +43,14 @@ class WaveLayout:
         """Lay out the workspace of the recursion `r` with these `shapes`, for a number of `lanes`."""
         self.angles_at, self.kept_at, offset = list[int](), list[int](), 0
         self.angles = [max(r.cell_loops[c].angle_count for c in shape.cells) for shape in shapes]
-        self.kept = [max(r.cell_loops[c].stored_values for c in shape.cells) for shape in shapes]
+        self.kept_counts = [max(r.cell_loops[c].stored_values for c in shape.cells) for shape in shapes]
         self.bundles = [len(shape.runs) // lanes for shape in shapes]
         for shape, n, width in zip(shapes, self.bundles, self.angles, strict=True):
             self.angles_at.append(offset)
             offset += n * lanes * shape.places * width
         self.angle_count = offset
         offset = 3 * self.angle_count
-        for shape, n, width in zip(shapes, self.bundles, self.kept, strict=True):
+        for shape, n, width in zip(shapes, self.bundles, self.kept_counts, strict=True):
             self.kept_at.append(offset)
             offset += n * lanes * shape.places * width
         self.handed_at = offset
@@ -156,8 +156,8 @@ class Waves:
             start, addresses = self.layout.angles_at[wave.shape] + first * angles_per_bundle * self.lanes, []
             for j in range(3):
                 place = f"%a{wave.shape}.{first}.{j}"
-                at = (start + j * self.layout.angle_count) * self.w.bytes
-                lines.append(f"  {place} = getelementptr i8, ptr %ws, i64 {at}")
+                offset = (start + j * self.layout.angle_count) * self.w.bytes
+                lines.append(f"  {place} = getelementptr i8, ptr %ws, i64 {offset}")
                 addresses.append(f"ptr {place}")
             lines.append(f"  call void @sincos({', '.join(addresses)}, i64 {(last - first) * angles_per_bundle})")
         return lines

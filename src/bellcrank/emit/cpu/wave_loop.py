@@ -96,12 +96,12 @@ class WaveLoop:
     def _bundle_addresses(self) -> None:
         """Emit the addresses of the bundle's parts of the workspace."""
         w = self.w
-        for kind, at, width in (
+        for kind, offsets, width in (
             ("angles", self.layout.angles_at, self.layout.angles),
-            ("kept", self.layout.kept_at, self.layout.kept),
+            ("kept", self.layout.kept_at, self.layout.kept_counts),
         ):
             size = self.shape.places * width[self.shape_number] * w.align
-            offset = w.let(f"add i64 {w.let(f'mul i64 %b, {size}')}, {at[self.shape_number] * w.bytes}")
+            offset = w.let(f"add i64 {w.let(f'mul i64 %b, {size}')}, {offsets[self.shape_number] * w.bytes}")
             w.do(f"%{kind} = getelementptr i8, ptr %ws, i64 {offset}")
 
     @property
@@ -143,7 +143,7 @@ class WaveLoop:
 
     def _cell(self, j: int) -> None:
         w, body = self.w, self.bodies[j]
-        self.kept_here = self._place_address("kept", j, self.layout.kept[self.shape_number])
+        self.kept_here = self._place_address("kept", j, self.layout.kept_counts[self.shape_number])
         self.angles_here = self._place_address("angles", j, self.layout.angles[self.shape_number])
         printer = LLVMPrinter(body.graph, w.lanes, w.lanes, self.owner.dtype, [], called={})
         printer.w = w
@@ -234,10 +234,10 @@ class WaveLoop:
     def _add_number(self, x: str, number: int) -> str:
         return self.w.let(f"add i64 {x}, {number}") if number else x
 
-    def _load_integer(self, table: str, at: str) -> str:
+    def _load_integer(self, table: str, index: str) -> str:
         """Load an element of a table of integers."""
         w = self.w
-        place = w.let(f"getelementptr i32, ptr {self._integer_table(table)}, i64 {at}", "p")
+        place = w.let(f"getelementptr i32, ptr {self._integer_table(table)}, i64 {index}", "p")
         return w.let(f"sext i32 {w.let(f'load i32, ptr {place}, align 4')} to i64")
 
     def _integer_table(self, table: str) -> str:
@@ -268,10 +268,12 @@ class WaveLoop:
         cells_per_repeat, width = self.shape.cells.count(cell), self.r.tables[cell].shape[1]
         addresses = []
         for row in self.cached_addresses[key]:
-            at = w.let(f"add i64 {row}, {w.let(f'mul i64 {self.round}, {cells_per_repeat}')}")
-            at = w.let(f"mul i64 {at}, {width}")
+            index = w.let(f"add i64 {row}, {w.let(f'mul i64 {self.round}, {cells_per_repeat}')}")
+            index = w.let(f"mul i64 {index}, {width}")
             base = self._constant_table(cell)
-            addresses.append(w.let(f"getelementptr {w.element}, ptr {base}, i64 {self._add_number(at, column)}", "p"))
+            addresses.append(
+                w.let(f"getelementptr {w.element}, ptr {base}, i64 {self._add_number(index, column)}", "p")
+            )
         return addresses
 
     def _element_addresses(self, array: str, name: str, element: int, j: int) -> list[str]:
@@ -280,8 +282,8 @@ class WaveLoop:
         numbers = values[self.shape.places_of_cell(j)]
         steps = np.unique(np.diff(numbers, axis=1))
         if len(steps) > 1:
-            found = [self._load_integer(f"{symbol(name)}_{element}", place) for place in self._places(j)]
-            return [w.let(f"getelementptr {w.element}, ptr {array}, i64 {number}", "p") for number in found]
+            indices = [self._load_integer(f"{symbol(name)}_{element}", place) for place in self._places(j)]
+            return [w.let(f"getelementptr {w.element}, ptr {array}, i64 {number}", "p") for number in indices]
         key = "elements", array, element, j
         if key not in self.cached_addresses:
             table = self.owner.index(f"from_{symbol(name)}_{element}_{self.shape_number}_{j}", numbers[:, 0])

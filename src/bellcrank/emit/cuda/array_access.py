@@ -33,8 +33,8 @@ class StridedArray:
         if not k:
             return f"ptr addrspace(1) %{self.name}.at"
         offset = w.let(f"mul nuw i64 %{self.name}.columns, {k * w.bytes}")
-        at = w.let(f"getelementptr i8, ptr addrspace(1) %{self.name}.at, i64 {offset}", "p")
-        return f"ptr addrspace(1) {at}"
+        address = w.let(f"getelementptr i8, ptr addrspace(1) %{self.name}.at, i64 {offset}", "p")
+        return f"ptr addrspace(1) {address}"
 
     def emit_exit(self, w: Writer) -> None:
         """Emit nothing with `w`: results are already in global memory."""
@@ -91,8 +91,8 @@ class TiledArray:
 
     def address(self, w: Writer, k: int) -> str:
         """Return the address of element `k` of the thread's row of the tile, emitted by `w`."""
-        at = w.let(f"getelementptr {w.type}, ptr addrspace(3) %{self.name}.mine, i32 {k}", "p")
-        return f"ptr addrspace(3) {at}"
+        address = w.let(f"getelementptr {w.type}, ptr addrspace(3) %{self.name}.mine, i32 {k}", "p")
+        return f"ptr addrspace(3) {address}"
 
     def emit_exit(self, w: Writer) -> None:
         """Emit, for an output, the copy from the tile to global memory with the writer `w`."""
@@ -102,9 +102,9 @@ class TiledArray:
             for j in range(self.size):
                 far, near, exists = self._element_addresses(w, j, tid)
                 value = w.let(f"load {w.type}, ptr addrspace(3) {near}", "x")
-                put, on = w.name("put"), w.name("on")
-                w.do(f"br i1 {exists}, label {put}, label {on}")
+                put, join_label = w.name("put"), w.name("on")
+                w.do(f"br i1 {exists}, label {put}, label {join_label}")
                 w.do(f"{put[1:]}:")
                 w.do(f"store {w.type} {value}, ptr addrspace(1) {far}")
-                w.do(f"br label {on}")
-                w.do(f"{on[1:]}:")
+                w.do(f"br label {join_label}")
+                w.do(f"{join_label[1:]}:")

@@ -218,8 +218,8 @@ class BatchKernelText:
     def _results(self) -> Iterator[tuple[str, int, Any]]:
         """Yield array name, index and value of every element of the outputs."""
         for name, array in self.graph.outputs.items():
-            at = self.places[name] if self.places else range(array.size)
-            for k, x in zip(at, array.flat, strict=True):
+            indices = self.places[name] if self.places else range(array.size)
+            for k, x in zip(indices, array.flat, strict=True):
                 yield f"out_{symbol(name)}", k, x
 
     @property

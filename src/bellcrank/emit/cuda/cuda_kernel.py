@@ -103,5 +103,5 @@ class CudaKernel(GpuKernel):
     @property
     def tiles(self) -> Sequence[int]:
         """Indices of arrays, inputs first, that are staged through tiles where they are row-major."""
-        found: Sequence[int] = self.texts["tiled"][0]["tiles"] if "tiled" in self.texts else ()
-        return found
+        tiles: Sequence[int] = self.texts["tiled"][0]["tiles"] if "tiled" in self.texts else ()
+        return tiles

@@ -42,8 +42,8 @@ def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
             if all(array.shape[axis] >= count for array in graph.outputs.values()):
                 split = [_part(graph, count, axis, k) for k in range(count)]
                 coverage = Coverage(graph.name, graph.shapes)
-                for name, at in ((name, at) for _, places in split for name, at in places.items()):
-                    coverage.note(name, at)
+                for name, indices in ((name, indices) for _, places in split for name, indices in places.items()):
+                    coverage.note(name, indices)
                 coverage.check()
                 yield split
 
@@ -51,8 +51,8 @@ def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
 def _part(graph: Graph, count: int, axis: int, k: int) -> tuple[Graph, dict[str, list[int]]]:
     outputs, indices = {}, {}
     for name, array in graph.outputs.items():
-        at = np.array_split(np.arange(array.size).reshape(array.shape), count, axis=axis)[k].ravel()
-        outputs[name], indices[name] = array.ravel()[at], at.tolist()
+        part_indices = np.array_split(np.arange(array.size).reshape(array.shape), count, axis=axis)[k].ravel()
+        outputs[name], indices[name] = array.ravel()[part_indices], part_indices.tolist()
     return Graph(graph.name, graph.inputs, outputs, graph.tape), indices
 
 
@@ -61,7 +61,7 @@ def layout_texts(graph: Graph, dtype: str) -> dict[str, list[dict[str, Any]]]:
 
     Tiles that leave room for fewer blocks on a multiprocessor cost more than they gain.
     """
-    facts_by_layout = {"strided": [_launch_facts(made) for made in best_parts(graph, dtype)]}
+    facts_by_layout = {"strided": [_launch_facts(kernel_text) for kernel_text in best_parts(graph, dtype)]}
     tiled = BatchKernelText(graph, dtype, tiled=True)
     if len(tiled.plan.team) == 1 and (tiled.shared + 1024) * tiled.plan.blocks <= SHARED_BYTES:
         facts_by_layout["tiled"] = [_launch_facts(tiled)]

@@ -62,8 +62,8 @@ class LaneWriter(ThreadWriter):
 
     def function(self, op: str, args: Sequence[str]) -> str:
         """Emit the elementary function `op` of the operands `args` and return its value."""
-        made = Arithmetic(self)
-        return made.sincos(*args)[op == "cos"] if op in ("sin", "cos") else made.op(op, *args)
+        arithmetic = Arithmetic(self)
+        return arithmetic.sincos(*args)[op == "cos"] if op in ("sin", "cos") else arithmetic.op(op, *args)
 
 
 def sincos_function(dtype: str) -> str:
@@ -79,8 +79,10 @@ def sincos_function(dtype: str) -> str:
 def copy_function(dtype: str) -> str:
     """Return the function @copied for the type `dtype`: copy `count` numbers between arrays with given byte strides."""
     w = LaneWriter(1, dtype)
-    at, to = (w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to"))
-    w.store(w.load(at), to)
+    source_address, to = (
+        w.let(f"getelementptr i8, ptr %{x}, i64 {w.let(f'mul i64 %k, %{x}.step')}", "p") for x in ("from", "to")
+    )
+    w.store(w.load(source_address), to)
     return _loop_function("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
 
 

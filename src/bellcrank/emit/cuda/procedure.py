@@ -97,17 +97,17 @@ class Procedure:
 
     def variables(self, w: Writer) -> list[str]:
         """Return the declarations of variables, for the entry of the function, in the type of `w`."""
-        kept = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.crossing_variables)]
+        crossing = [f"%{self.name}.x{k} = alloca {w.type}" for k in range(self.crossing_variables)]
         ins = [f"%{self.name}.a{i} = alloca {w.type}" for i in range(len(self.graph.elements))]
         outs = [f"%{self.name}.r{i} = alloca {w.type}" for i in range(len(output_elements(self.graph)))]
-        return [*kept, *ins, *outs, f"%{self.name}.back = alloca i32"]
+        return [*crossing, *ins, *outs, f"%{self.name}.back = alloca i32"]
 
     def emit_poison(self, w: Writer) -> None:
         """Emit, with `w`, stores of poison to the variables: LLVM would otherwise keep what some path might read."""
-        kept = [f"x{k}" for k in range(min(self.crossing_variables, self.register_variables))]
+        crossing = [f"x{k}" for k in range(min(self.crossing_variables, self.register_variables))]
         ins = [f"a{i}" for i in range(len(self.graph.elements))]
         outs = [f"r{i}" for i in range(len(output_elements(self.graph)))]
-        for variable in (*kept, *ins, *outs):
+        for variable in (*crossing, *ins, *outs):
             w.do(f"store {w.type} poison, ptr %{self.name}.{variable}")
 
     @cached_property
@@ -220,8 +220,8 @@ class Procedure:
         if k >= self.register_variables + self.shared_variables:
             return f"volatile {w.type}, ptr %{self.name}.x{k}"  # LLVM leaves it in memory
         slot = self.first_slot + self.spill_plan.slots + k - self.register_variables
-        at = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
-        return f"volatile {w.type}, ptr addrspace(3) {at}"
+        address = w.let(f"getelementptr [{threads} x {w.type}], ptr addrspace(3) %parked, i32 {slot}", "p")
+        return f"volatile {w.type}, ptr addrspace(3) {address}"
 
     def _call(self, w: Writer, body: ThreadCode, unit: Unit, back: str, keep: Callable[[Node, str], None]) -> None:
         call = unit.defines[0]

@@ -45,5 +45,5 @@ def disable_unrolling(text: str) -> str:
     lines = text.split("\n")
     label_lines = {line.split(":")[0]: k for k, line in enumerate(lines) if line.startswith("$L__BB")}
     jumps = ((k, re.search(r"bra(?:\.uni)?\s+(\$L__BB\w+);", line)) for k, line in enumerate(lines))
-    loop_labels = {found[1] for k, found in jumps if found is not None and label_lines[found[1]] < k}
+    loop_labels = {match[1] for k, match in jumps if match is not None and label_lines[match[1]] < k}
     return "\n".join(f'{x}\n\t.pragma "nounroll";' if x.split(":")[0] in loop_labels else x for x in lines)

@@ -80,9 +80,10 @@ define ptx_kernel void @run(
         """Emit a volatile load: the value is read where it is used, and not kept in a register."""
         name, k = place
         if name == "u":
-            at = w.let(f"add i64 {w.let('load i64, ptr %line')}, {k}")
+            index = w.let(f"add i64 {w.let('load i64, ptr %line')}, {k}")
             address = w.let(
-                f"getelementptr {w.type}, ptr addrspace(1) %inputs.at, i64 {w.let(f'mul i64 {at}, %per_element')}", "p"
+                f"getelementptr {w.type}, ptr addrspace(1) %inputs.at, i64 {w.let(f'mul i64 {index}, %per_element')}",
+                "p",
             )
         else:
             address = self._element(w, f"%{name}.at", str(k))
@@ -169,8 +170,8 @@ define ptx_kernel void @run(
     def _store_row_element(self, w: Writer, k: int, value: str) -> None:
         """Emit the store of an element of the next row."""
         first = w.let(f"mul i64 {w.let('load i64, ptr %count')}, {self.program.row}")
-        at = self._element(w, "%rows.at", w.let(f"add i64 {first}, {k}"))
-        w.do(f"store {w.type} {value}, ptr addrspace(1) {at}")
+        address = self._element(w, "%rows.at", w.let(f"add i64 {first}, {k}"))
+        w.do(f"store {w.type} {value}, ptr addrspace(1) {address}")
 
     def _count_row(self, w: Writer) -> None:
         w.do(f"store i64 {w.let('add i64 ' + w.let('load i64, ptr %count') + ', 1')}, ptr %count")

@@ -47,8 +47,9 @@ class _UseDefArrays:
         self.makes = np.bincount(self.maker, minlength=self.units)
         self.count = np.bincount(self.read, minlength=self.values)  # number of reads of each value
         self.end = np.cumsum(self.count)
-        by = self.definer.tolist()
-        self.dependencies = [[by[v] for v in row if by[v] >= 0] for row in reads]  # units that each unit depends on
+        definers = self.definer.tolist()
+        # units that each unit depends on
+        self.dependencies = [[definers[v] for v in row if definers[v] >= 0] for row in reads]
 
     def positions(self, order: Numbers) -> Numbers:
         position = np.empty_like(order)

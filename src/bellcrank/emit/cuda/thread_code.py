@@ -65,8 +65,8 @@ class ThreadCode:
         if self.shared_slots is not None and slot >= self.shared_slots:
             return "ptr " + self.w.let(f"getelementptr {self.w.type}, ptr %far, i32 {slot - self.shared_slots}", "p")
         kind = f"[{self.threads} x {self.w.type}]"
-        at = self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first_slot + slot}", "p")
-        return f"ptr addrspace(3) {at}"
+        address = self.w.let(f"getelementptr {kind}, ptr addrspace(3) %parked, i32 {self.first_slot + slot}", "p")
+        return f"ptr addrspace(3) {address}"
 
     def value(self, x: Node | float) -> str:
         """Return the operand for `x`, a node or a constant."""

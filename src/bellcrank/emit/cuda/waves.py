@@ -154,8 +154,8 @@ class ThreadWaves(Waves):
     def tables(self) -> tuple[Array, Array]:
         """Return the integers, and the constants of all parts; call it after `text`."""
         integers = np.zeros(max(1, self.integer_count), np.int32)
-        for name, at in self.table_offsets.items():
-            integers[at : at + len(self.integer_tables[name])] = self.integer_tables[name]
+        for name, offset in self.table_offsets.items():
+            integers[offset : offset + len(self.integer_tables[name])] = self.integer_tables[name]
         return integers, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
 
     def plan(self) -> Array:

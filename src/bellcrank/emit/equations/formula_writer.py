@@ -246,9 +246,11 @@ class FormulaWriter:
         symbol = self.names.fresh(Symbol("b", tuple(tokens)))
         self.coefficients[symbol] = self._scaled_coefficient(shape, scale)
         if not self.remarks:
-            of = " ".join([str(f) for f, n in self.factors((monomial, ())) for _ in range(n)])
-            where = Symbol(key, tuple(str(i + 1) for i in index))
-            self.remarks = (f"{symbol}, for one, is (but for its sign) the coefficient of {of} in {where}.",)
+            factors_text = " ".join([str(f) for f, n in self.factors((monomial, ())) for _ in range(n)])
+            component = Symbol(key, tuple(str(i + 1) for i in index))
+            self.remarks = (
+                f"{symbol}, for one, is (but for its sign) the coefficient of {factors_text} in {component}.",
+            )
         return symbol
 
     def _coefficient_product(

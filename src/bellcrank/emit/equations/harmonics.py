@@ -120,8 +120,8 @@ def group_angles(ring: Ring, polynomials: Sequence[Polynomial]) -> Groups:
             lengths[i] = n
 
 
-def _gain(found: tuple[int, dict[int, int], Groups]) -> int:
-    return found[0]
+def _gain(candidate: tuple[int, dict[int, int], Groups]) -> int:
+    return candidate[0]
 
 
 def _angles(ring: Ring, polynomial: Polynomial) -> set[int]:

@@ -108,8 +108,10 @@ class Ring:
 
     def powers(self, monomial: int) -> list[tuple[int, int]]:
         """Return (generator, exponent) of `monomial`, in order."""
-        found = ((i, monomial >> EXPONENT_BITS * i & 255) for i in range(-(-monomial.bit_length() // EXPONENT_BITS)))
-        return [(i, exponent) for i, exponent in found if exponent]
+        exponents = (
+            (i, monomial >> EXPONENT_BITS * i & 255) for i in range(-(-monomial.bit_length() // EXPONENT_BITS))
+        )
+        return [(i, exponent) for i, exponent in exponents if exponent]
 
     def node_polynomials(self, graph: Graph) -> dict[int, Polynomial | None]:
         """Return the polynomial of every node of `graph`, by serial number."""

@@ -125,7 +125,10 @@ def link(object_code: bytes, exports: Mapping[str, str], heap: int) -> LinkedMod
         EXPORT: encode_vector(
             [
                 encode_name("memory") + b"\2\0",
-                *(encode_name(name) + b"\0" + encode_unsigned(function_indices[of]) for name, of in exports.items()),
+                *(
+                    encode_name(name) + b"\0" + encode_unsigned(function_indices[function_name])
+                    for name, function_name in exports.items()
+                ),
             ]
         ),
         DATA_COUNT: sections.get(DATA_COUNT, b""),

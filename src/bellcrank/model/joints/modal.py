@@ -58,14 +58,14 @@ class ModalJoint(Kind):
         ds = -(s * s * b.dot(rate))
         w = (rate - b.cross(rate)) * s
         assert self.node is not None
-        found = []
+        rates = []
         for k, turn in enumerate(self.node.turn):
             db = vec(turn) * 0.5
             along, change = self._position_derivative(k, q), self._position_derivative(k, v) - vec(self.node.shift[k])
             if R is not None:
                 along, change = R.T @ along, R.T @ change
-            found.append(Motion((db - b.cross(db)) * ds - rate.cross(db) * s, change - w.cross(along)))
-        return found
+            rates.append(Motion((db - b.cross(db)) * ds - rate.cross(db) * s, change - w.cross(along)))
+        return rates
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return (dS/dt) v at `q` and `v`."""
