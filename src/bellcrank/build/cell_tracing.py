@@ -192,8 +192,8 @@ class _CellTracer:
         if outwards:
             yield from sorted({(child, -1) for child, _ in self.children[k]})
         else:
-            for up, mine in enumerate(self.children):
-                yield from ((up, j) for child, j in sorted(mine) if child == k)
+            for up, child_slots in enumerate(self.children):
+                yield from ((up, j) for child, j in sorted(child_slots) if child == k)
 
     def _received_value(
         self, k: int, channel: int, outwards: bool, template: Any, known: dict[tuple[int, int], list[Any]]

@@ -84,7 +84,7 @@ def independent_loops(
         for x in (*inputs, RESULT):
             element_rows[x] += kind.element_rows[x]
         element_rows[CONSTANTS_INPUT] += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
-    padded_elements = {x: padded_rows(mine) for x, mine in element_rows.items()}
+    padded_elements = {x: padded_rows(rows) for x, rows in element_rows.items()}
     places = Places(np.full(begin, -1), np.full((begin, 1), -1), padded_elements, tuple(runs), False)
     cells = trace_cells(parts, places, list(inputs))
     return with_free_constants(name, inputs, output, cells, tables, places, list(numbers), parameters)

@@ -112,8 +112,8 @@ def _link_constants(tree: Tree, request: LayoutRequest, shared: SharedCoordinate
         return None
     constants_of_links: list[list[Scalar]] = [[] for _ in tree.links]
     for names, turned in ((request.wrench_frames, False), (request.seen_frames, request.with_rotation)):
-        for mine, row in zip(_frames_of_links(tree, names), constants_of_links, strict=True):
-            row += [x for k in mine for x in _frame_pose(tree, names[k], turned)]
+        for frame_indices, row in zip(_frames_of_links(tree, names), constants_of_links, strict=True):
+            row += [x for k in frame_indices for x in _frame_pose(tree, names[k], turned)]
     for link, row in zip(tree.links, constants_of_links, strict=True):
         row += [*tree.gravity] if free_gravity and link.parent < 0 else []
     for body, row in zip(shared.bending if shared else (), constants_of_links, strict=False):
@@ -128,9 +128,9 @@ def _result_elements(tree: Tree, request: LayoutRequest) -> tuple[ElementRows, i
         return _frame_elements(tree, request.seen_frames, width), width * len(request.seen_frames)
     if request.result_owner == SUM:  # one sum for each branch on the ground
         counted = accumulate(link.parent < 0 for link in tree.links)
-        mine = [(k - 1, link.parent < 0) for k, link in zip(counted, tree.links, strict=True)]
-        own = [tuple(range(width * k, width * k + width)) if root else () for k, root in mine]
-        return own, sum(map(len, own))
+        branches = [(k - 1, link.parent < 0) for k, link in zip(counted, tree.links, strict=True)]
+        result_indices = [tuple(range(width * k, width * k + width)) if root else () for k, root in branches]
+        return result_indices, sum(map(len, result_indices))
     if request.result_owner == POSITIONS:
         return [link.q_index for link in tree.links], tree.nq
     if request.result_owner == VELOCITIES:
@@ -159,7 +159,10 @@ def _frame_pose(tree: Tree, frame: str, turned: bool) -> list[Scalar]:
 
 def _frame_elements(tree: Tree, frames: Sequence[str], width: int) -> ElementRows:
     """Return for each link its elements of an input or result with `width` elements for each frame."""
-    return [tuple(width * k + e for k in mine for e in range(width)) for mine in _frames_of_links(tree, frames)]
+    return [
+        tuple(width * k + e for k in frame_indices for e in range(width))
+        for frame_indices in _frames_of_links(tree, frames)
+    ]
 
 
 def _frames_of_links(tree: Tree, frames: Sequence[str]) -> list[list[int]]:
@@ -197,7 +200,7 @@ def _sort_classes(groups: Sequence[LinkClass], order: Array) -> list[LinkClass]:
 
 
 def _body_places(
-    tree: Tree, groups: Sequence[LinkClass], arrangement: Arrangement, own: Mapping[str, ElementRows]
+    tree: Tree, groups: Sequence[LinkClass], arrangement: Arrangement, element_rows: Mapping[str, ElementRows]
 ) -> Places:
     order, n = arrangement.order, len(arrangement.order)
     rank = np.empty(n + 1, int)
@@ -209,7 +212,9 @@ def _body_places(
         if up >= 0:
             children[up, count[up]] = i
             count[up] += 1
-    input_elements = {x: padded_rows([mine[i] for i in order.tolist()]) for x, mine in own.items()}
+    input_elements = {
+        x: padded_rows([rows_of_links[i] for i in order.tolist()]) for x, rows_of_links in element_rows.items()
+    }
     class_of_place = np.empty(n, int)
     for k, g in enumerate(groups):
         class_of_place[rank[g.members]] = k
@@ -227,6 +232,6 @@ def _body_places(
 def padded_rows(indices: Sequence[tuple[int, ...]]) -> Array:
     """Return `indices` as an array with one row each, padded with -1."""
     rows = np.full((len(indices), max(1, *map(len, indices))), -1)
-    for i, mine in enumerate(indices):
-        rows[i, : len(mine)] = mine
+    for i, row in enumerate(indices):
+        rows[i, : len(row)] = row
     return rows

@@ -326,8 +326,11 @@ def _shared_link(g: LinkClass, shared: SharedCoordinates | None) -> tuple[Link, 
     link, more = g.link, list(g.extra_constants)
     if shared is not None:
         first = int(g.members[0])
-        own = len(more) - len(modal_constants(shared.bending[first]))
-        link, more = sharing_link(link, shared.share[first], shared.bending[first], more[own:]), more[:own]
+        own_count = len(more) - len(modal_constants(shared.bending[first]))
+        link, more = (
+            sharing_link(link, shared.share[first], shared.bending[first], more[own_count:]),
+            more[:own_count],
+        )
     return link, [vec(more[i : i + 3]) for i in range(0, len(more), 3)]
 
 

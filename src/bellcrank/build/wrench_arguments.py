@@ -30,8 +30,8 @@ def kernel_with_wrenches(
     if wrenches is None:
         return None
     frames, wrench = stack_wrenches(name, wrenches)
-    rest = {key: x for key, x in keywords.items() if key != "wrenches"}
-    return kernel_of_frames(frames), rest | ({"wrench": wrench} if frames else {})
+    other_arguments = {key: x for key, x in keywords.items() if key != "wrenches"}
+    return kernel_of_frames(frames), other_arguments | ({"wrench": wrench} if frames else {})
 
 
 def stack_wrenches(name: str, wrenches: Any) -> tuple[tuple[str, ...], Any]:

@@ -58,11 +58,11 @@ def _nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _imports(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str]]:
-    before: list[Any] = [0, 0]
+    earlier_arguments: list[Any] = [0, 0]
     for instruction in instructions:
         if instruction.opname == "IMPORT_NAME":
-            yield before[-2] if isinstance(before[-2], int) else 0, str(instruction.argval)
-        before.append(instruction.argval)
+            yield earlier_arguments[-2] if isinstance(earlier_arguments[-2], int) else 0, str(instruction.argval)
+        earlier_arguments.append(instruction.argval)
 
 
 def _digest(code: types.CodeType, feed: Callable[[Any, Any], None]) -> bytes:

@@ -72,8 +72,11 @@ class _Snapshot:
     def __init__(self, loaded: list[str]) -> None:
         self.modules = len(sys.modules)
         parts = [(vars(sys.modules[name]), tuple(shipped_texts(name))) for name in loaded]
-        self.values = [now[constant] for now, names in parts for constant in names]  # kept alive: their ids stay valid
-        self.addresses = [(now.get, names, [id(now[x]) for x in names]) for now, names in parts if names]
+        # The values are kept alive, so that their ids stay valid.
+        self.values = [namespace[constant] for namespace, names in parts for constant in names]
+        self.addresses = [
+            (namespace.get, names, [id(namespace[x]) for x in names]) for namespace, names in parts if names
+        ]
         # The shallow copy comes first, because another thread may add entries during a deep copy.
         self.tables = [(x, deepcopy(copy(x))) for x in self.values if isinstance(x, dict | list | set)]
 
@@ -84,7 +87,7 @@ class _Snapshot:
         for get, names, addresses in self.addresses:
             if list(map(id, map(get, names))) != addresses:
                 return False
-        return all(x == before for x, before in self.tables)
+        return all(x == copied for x, copied in self.tables)
 
 
 def _changed_lines(name: str) -> list[str]:
@@ -132,8 +135,8 @@ def shipped_texts(name: str) -> ConstantTexts:
 
 
 def _generates_code(name: str) -> bool:
-    package, _, rest = name.partition(".")
-    return package == PACKAGE_NAME and bool(rest) and rest.partition(".")[0] not in store.FINGERPRINT_EXCLUSIONS
+    package, _, module = name.partition(".")
+    return package == PACKAGE_NAME and bool(module) and module.partition(".")[0] not in store.FINGERPRINT_EXCLUSIONS
 
 
 def _cache_file_name() -> str:

@@ -228,7 +228,9 @@ def _rates_by_calls(
     columns = []
     for j in range(directions):
         rates = derivative.forward_sweep(
-            graph.nodes, {k: mine[j] for k, mine in seeds.items() if j in mine}, tangent_of
+            graph.nodes,
+            {k: rates_by_direction[j] for k, rates_by_direction in seeds.items() if j in rates_by_direction},
+            tangent_of,
         )
         columns.append([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in rows])
     return [list(row) for row in zip(*columns, strict=True)]

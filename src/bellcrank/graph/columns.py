@@ -100,13 +100,13 @@ class _LiveColumns:
 
         def body(**symbols: Sequence[Node]) -> Mapping[str, Any]:
             values = {"shared": _constants(self.note.shared), "given": _constants(self.note.columns[self.columns[0]])}
-            for name, mine in places.items():
-                for symbol, i in zip(symbols[name], mine, strict=True):
+            for name, indices in places.items():
+                for symbol, i in zip(symbols[name], indices, strict=True):
                     values[name][i] = symbol
             results = self.note.body(values["shared"], values["given"])
             return {"x": [results[i] for i in self.rows]}
 
-        return trace("column", body, {name: (len(mine),) for name, mine in places.items()})
+        return trace("column", body, {name: (len(indices),) for name, indices in places.items()})
 
     def column_graph(self) -> ColumnGraph:
         return ColumnGraph(self.trace_column(self.input_positions), len(self.columns))
@@ -160,7 +160,7 @@ def _live_columns(graph: Graph, known: bool, apart: bool) -> list[_LiveColumns]:
         if len(columns) >= MIN_COLUMNS:
             first = [note.results[k][rows[0]] for k in columns]
             parts += [
-                _LiveColumns(note, rows, mine) for mine in (_bands(graph, first, columns) if apart else [columns])
+                _LiveColumns(note, rows, band) for band in (_bands(graph, first, columns) if apart else [columns])
             ]
     return parts
 

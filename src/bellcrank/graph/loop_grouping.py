@@ -115,10 +115,10 @@ class UnitList:
             The nodes and their operands.
         """
         for lane in _lanes([operands for _, operands in members]):
-            mine = [members[i] for i in lane]
-            for begin, end in _runs([operands for _, operands in mine]):
-                unit = self.add_unit("op", [operands for _, operands in mine[begin:end]], shape)
-                for place, (n, _) in enumerate(mine[begin:end]):
+            lane_members = [members[i] for i in lane]
+            for begin, end in _runs([operands for _, operands in lane_members]):
+                unit = self.add_unit("op", [operands for _, operands in lane_members[begin:end]], shape)
+                for place, (n, _) in enumerate(lane_members[begin:end]):
                     self.operand_of_node[n.serial] = Operand(unit, place)
 
     def add_unit(self, kind: str, rows: Sequence[Sequence[Operand]], shape: Any = None, **more: Any) -> OperationGroup:
@@ -229,11 +229,11 @@ def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:
     places = [[o.place for o in row] for row in rows]
     begin, stride = 0, list[int]()
     for i in range(1, len(rows)):
-        now = [b - a for a, b in zip(places[i - 1], places[i], strict=True)]
-        if i - begin >= 2 and now != stride:
+        step = [b - a for a, b in zip(places[i - 1], places[i], strict=True)]
+        if i - begin >= 2 and step != stride:
             keep = i - 1 if i - begin == 2 else i  # if two elements do not continue, the second may start a new run
             close(begin, keep)
             begin = keep
-        stride = now
+        stride = step
     close(begin, len(rows))
     return runs

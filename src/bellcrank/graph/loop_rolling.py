@@ -194,11 +194,11 @@ class _LoopBuilder:
 
     def reduction(self, u: OperationGroup, element: int) -> LoopReduction:
         assert u.first is not None
-        before = u.first.unit
+        initial_unit = u.first.unit
         return LoopReduction(
             u.shape,
             element,
-            u.first.number if before is None else ArraySlice(before.array, 0, 0),
+            u.first.number if initial_unit is None else ArraySlice(initial_unit.array, 0, 0),
             ArraySlice(u.array, 0, 0),
         )
 

@@ -228,8 +228,8 @@ class Ports:
     @cached_property
     def nominals(self) -> Array:
         """Typical magnitudes of the elements of y; 1 for sensitivities, which come last."""
-        own = self.make_nominals()
-        return np.append(own, np.ones(len(self.names) - len(own)))
+        magnitudes = self.make_nominals()
+        return np.append(magnitudes, np.ones(len(self.names) - len(magnitudes)))
 
     @cached_property
     def outputs(self) -> Graph:

@@ -118,8 +118,8 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
                 rows[i].append(count)
                 count += 1
     slots = np.full((len(rows), max(1, *map(len, rows))), -1)
-    for i, mine in enumerate(rows):
-        slots[i, : len(mine)] = mine
+    for i, row in enumerate(rows):
+        slots[i, : len(row)] = row
     return slots, readers
 
 

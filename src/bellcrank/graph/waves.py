@@ -77,10 +77,10 @@ def group_waves(r: Recursion, width: int) -> tuple[list[WaveCode], list[WaveRang
     runs: dict[tuple[tuple[int, ...], int], list[Run]] = {}
     shares = []
     for wave in waves(r):
-        mine = runs.setdefault((wave.cells, wave.repeats), [])
-        first = len(mine)
-        mine += [*wave.runs, *[wave.runs[-1]] * (-len(wave.runs) % width)]
-        shares.append(WaveRange(list(runs).index((wave.cells, wave.repeats)), wave.depth, first, len(mine)))
+        pattern_runs = runs.setdefault((wave.cells, wave.repeats), [])
+        first = len(pattern_runs)
+        pattern_runs += [*wave.runs, *[wave.runs[-1]] * (-len(wave.runs) % width)]
+        shares.append(WaveRange(list(runs).index((wave.cells, wave.repeats)), wave.depth, first, len(pattern_runs)))
     return [WaveCode(*key, tuple(wave_runs)) for key, wave_runs in runs.items()], shares
 
 

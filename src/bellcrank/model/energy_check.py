@@ -71,10 +71,10 @@ def turning_directions(joints: Sequence[Joint], ground: str) -> dict[str, Turnin
 def _child_directions(carried: TurningDirections, kind: str, axis: Array) -> TurningDirections:
     """Return the directions of a child, in the joint's frame; `carried` are those of its parent."""
     columns = KINDS[kind]().subspace(KINDS[kind]().neutral())
-    own = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
-    if own > 1 or (own == 1 and not _are_parallel(carried, axis)):
+    rotation_count = len(np.flatnonzero([any((*s.ang,)) for s in columns]))
+    if rotation_count > 1 or (rotation_count == 1 and not _are_parallel(carried, axis)):
         return np.eye(3)
-    return axis[None] / np.linalg.norm(axis) if own == 1 else carried
+    return axis[None] / np.linalg.norm(axis) if rotation_count == 1 else carried
 
 
 def _are_parallel(directions: TurningDirections, axis: Array) -> bool:
@@ -94,8 +94,8 @@ def has_planar_inertia(inertia: Array, turns: TurningDirections) -> bool:
     if len(turns) != 1:
         return False
     (n,) = turns
-    rest = inertia - (n @ inertia @ n) * np.outer(n, n)
-    return bool(np.abs(rest).max() <= RELATIVE_ROUNDING * np.abs(inertia).max())
+    in_plane = inertia - (n @ inertia @ n) * np.outer(n, n)
+    return bool(np.abs(in_plane).max() <= RELATIVE_ROUNDING * np.abs(inertia).max())
 
 
 def check_energy(mechanism: Mechanism) -> Iterator[Line]:

@@ -213,8 +213,8 @@ def _split_shift(p: Array, z: Array, size: float) -> tuple[Array, float]:
     if has_free(p, z):
         return p, 0.0
     offset = float(p @ z)
-    rest = zero_noise(p - offset * z, size)
-    return (rest, offset) if p.all() and np.count_nonzero(rest) == 1 else (p, 0.0)
+    perpendicular = zero_noise(p - offset * z, size)
+    return (perpendicular, offset) if p.all() and np.count_nonzero(perpendicular) == 1 else (p, 0.0)
 
 
 def _coordinate_indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -40,8 +40,8 @@ def check_joint_type(joint: type[Kind]) -> None:
         twist = np.linalg.inv(X) @ moved  # velocity of F against G, seen in F
         seen = [twist[2, 1], twist[0, 2], twist[1, 0], *twist[:3, 3]]
         _check_law(kind, f"subspace(q)[{i}] is how transform(q) changes", [*S.ang, *S.lin], seen)
-    there = kind.integrate(q, v)
-    _check_law(kind, "difference(q, integrate(q, dv)) is dv", kind.difference(q, there), v)
+    moved_q = kind.integrate(q, v)
+    _check_law(kind, "difference(q, integrate(q, dv)) is dv", kind.difference(q, moved_q), v)
     for i, dS in enumerate(kind.subspace_rate(q, v)):
         unit = [float(k == i) for k in range(kind.nv)]
         change = _central_difference(kind, partial(_joint_motion, kind, unit), q, v)

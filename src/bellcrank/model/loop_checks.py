@@ -199,16 +199,16 @@ def _duplicate_couplings(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> 
         (first, second), (k, c) = loop.joints, nominal((loop.value, loop.offset))
         pair, law = ((first, second), (k, c)) if first < second else ((second, first), (1.0 / k, -c / k))
         if pair in known_laws:
-            other, before = known_laws[pair]
-            yield from _report_duplicate(loop, Loop(other, loop.kind), law, before)
+            other, earlier_law = known_laws[pair]
+            yield from _report_duplicate(loop, Loop(other, loop.kind), law, earlier_law)
         known_laws.setdefault(pair, (loop.name, law))
 
 
-def _report_duplicate(loop: Loop, other: Loop, law: Sequence[float], before: Sequence[float]) -> Iterator[Line]:
-    if not np.allclose(law, before, rtol=SAME_END_TOLERANCE, atol=SAME_END_TOLERANCE):
+def _report_duplicate(loop: Loop, other: Loop, law: Sequence[float], earlier_law: Sequence[float]) -> Iterator[Line]:
+    if not np.allclose(law, earlier_law, rtol=SAME_END_TOLERANCE, atol=SAME_END_TOLERANCE):
         raise ModelError(
             f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one requires {_law_text(law)} '
-            f"and the other {_law_text(before)}. Remove one of them."
+            f"and the other {_law_text(earlier_law)}. Remove one of them."
         )
     yield Line(f'loop "{loop.name}"', f'equals "{other.name}": redundant', "warning")
 

@@ -73,12 +73,12 @@ def _body_checks(b: Body, plain: Body) -> Iterator[ValueCheck]:
     yield _not_negative("mass", b.mass)
     for x in b.com:
         yield ValueCheck("in its centre of mass", np.asarray(x), np.isfinite(x), "finite numbers")
-    moments, before = _principal_moments(b), _principal_moments(plain)
+    moments, nominal_moments = _principal_moments(b), _principal_moments(plain)
     scale = np.abs(moments).max(axis=-1)
     least = moments[..., 0]
     yield ValueCheck("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE_MOMENT))
-    if _triangle_excess(before) <= max(
-        RELATIVE_ROUNDING * np.abs(before).max(), NEGLIGIBLE_MOMENT
+    if _triangle_excess(nominal_moments) <= max(
+        RELATIVE_ROUNDING * np.abs(nominal_moments).max(), NEGLIGIBLE_MOMENT
     ):  # otherwise it was read so, with a warning
         yield ValueCheck(
             "a principal moment of inertia greater than the sum of the other two, by",

@@ -252,9 +252,9 @@ def _name_list(names: Sequence[str]) -> str:
 
 def _coordinate_forms(name: str, kind: str, nq: int) -> list[int]:
     """Return the form of each of Pinocchio's coordinates of a joint."""
-    own = KINDS[kind].nq
-    if nq == own:
-        return [PLAIN_FORM] * own
-    if nq == own + 1 and kind in ("revolute", "planar"):
-        return [PLAIN_FORM] * (own - 1) + [COSINE_FORM, SINE_FORM]
-    raise InputError(f'pinocchio_order: joint "{name}" ({kind}) has {own} coordinates, and {nq} in Pinocchio.')
+    own_nq = KINDS[kind].nq
+    if nq == own_nq:
+        return [PLAIN_FORM] * own_nq
+    if nq == own_nq + 1 and kind in ("revolute", "planar"):
+        return [PLAIN_FORM] * (own_nq - 1) + [COSINE_FORM, SINE_FORM]
+    raise InputError(f'pinocchio_order: joint "{name}" ({kind}) has {own_nq} coordinates, and {nq} in Pinocchio.')

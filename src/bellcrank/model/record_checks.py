@@ -48,23 +48,23 @@ def check_consistency(m: Mechanism) -> None:
 def _check_tree(m: Mechanism) -> None:
     if len(m.joints) != len(m.bodies):
         raise ModelError(f"there are {len(m.joints)} joints for {len(m.bodies)} bodies; expected one for each.")
-    before = [m.ground]
-    own: dict[str, Joint] = {}
+    earlier_bodies = [m.ground]
+    own_joints: dict[str, Joint] = {}
     for joint, body in zip(m.joints, m.bodies, strict=True):
         where = f'joint "{joint.name}"'
-        for _ in part_checks.check_joint(joint, (*before, body.name)):
+        for _ in part_checks.check_joint(joint, (*earlier_bodies, body.name)):
             pass  # notes, which the report of the mechanism already holds
         if joint.child != body.name or joint.parent == body.name:
             raise ModelError(f'{where}: joins "{joint.parent}" to "{joint.child}"; expected it to move "{body.name}".')
         if joint.kind == "fixed":
             raise ModelError(f"{where}: is fixed; expected one that moves, because welded bodies are merged into one.")
         if joint.mimic is None:
-            own[joint.name] = joint
-        elif joint.mimic.joint not in own:
-            raise ModelError(f"{where}: {unknown('joint to follow', joint.mimic.joint, own)}")
+            own_joints[joint.name] = joint
+        elif joint.mimic.joint not in own_joints:
+            raise ModelError(f"{where}: {unknown('joint to follow', joint.mimic.joint, own_joints)}")
         else:
             part_checks.check_finite(where, "mimic", [joint.mimic.multiplier, joint.mimic.offset])
-        before.append(body.name)
+        earlier_bodies.append(body.name)
 
 
 def _check_modes(modes: Modal, bodies: Collection[str]) -> None:

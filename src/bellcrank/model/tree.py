@@ -228,12 +228,14 @@ def regrouped(tree: Tree) -> Tree:
     links = list(tree.links)
     for i in reversed(range(len(links))):
         link = links[i]
-        rest = link.kind.transform(link.kind.neutral())  # any q would do, by the definition of unfelt
-        if has_free(link.placement.moves, rest.moves):
+        neutral_transform = link.kind.transform(link.kind.neutral())  # any q would do, by the definition of unfelt
+        if has_free(link.placement.moves, neutral_transform.moves):
             continue
         moved_inertia = link.kind.unfelt(link.inertia)
         links[i] = replace(link, inertia=link.inertia - moved_inertia)
         if link.parent >= 0:
             up = links[link.parent]
-            links[link.parent] = replace(up, inertia=up.inertia + link.placement.inertia(rest.inertia(moved_inertia)))
+            links[link.parent] = replace(
+                up, inertia=up.inertia + link.placement.inertia(neutral_transform.inertia(moved_inertia))
+            )
     return replace(tree, links=tuple(links))

@@ -101,8 +101,8 @@ def _add(a: Value, b: Value) -> Value:
         return _sub(a, b.args[0])
     for x, y in ((a, b), (b, a)):
         if isinstance(x, Node) and x.op == "sub" and x.args[1] is y:  # (x - y) + y
-            rest: Value = x.args[0]
-            return rest
+            minuend: Value = x.args[0]
+            return minuend
     return b.tape.node("add", a, b)
 
 
@@ -117,8 +117,8 @@ def _sub(a: Value, b: Value) -> Value:
         if a == 0.0:
             return _neg(b)
         if b.op in ("add", "sub") and not isinstance(b.args[0], Node):
-            rest = a - b.args[0]
-            return _sub(rest, b.args[1]) if b.op == "add" else _add(rest, b.args[1])
+            difference = a - b.args[0]
+            return _sub(difference, b.args[1]) if b.op == "add" else _add(difference, b.args[1])
     elif a.op == "neg":
         return _neg(_add(a.args[0], b))
     if b.tape.free and isinstance(a, Node) and a.op == "add" and b in a.args:  # (x + y) - y

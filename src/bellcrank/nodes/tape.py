@@ -115,10 +115,10 @@ class Tape:
             return x
         if not x.tape.free:
             raise_foreign_node(x)
-        before = current_step()
+        outer_step = current_step()
         step("p")
         value: Value = evaluate(x, self._parameter, self.imported)
-        step(before)
+        step(outer_step)
         return value
 
     def reversed(self, op: str, a: Value, b: Value) -> Node | None:

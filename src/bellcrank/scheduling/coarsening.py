@@ -67,9 +67,9 @@ def slice_keys(todo: Tasks, processor_of: Sequence[int], work: Sequence[float], 
     done: dict[tuple[int, int, int], float] = {}
     keys = []
     for deep, late, p, w in zip(level, used_locally, processor_of, work, strict=True):
-        before = done.get((deep, late, p), 0.0)
-        done[deep, late, p] = before + w
-        keys.append((deep, late, int(before // grain), p))
+        earlier_work = done.get((deep, late, p), 0.0)
+        done[deep, late, p] = earlier_work + w
+        keys.append((deep, late, int(earlier_work // grain), p))
     return keys
 
 

@@ -82,9 +82,9 @@ class _Waiting:
 
     def causes(self, link: Link) -> Iterator[Link]:
         """Yield the elements that ended when this one began and had to: values it needs first, then resource users."""
-        for before in self._needs(link):
-            if before.finish == link.start:
-                yield before
+        for cause in self._needs(link):
+            if cause.finish == link.start:
+                yield cause
         waiting = [x for r in self._resources(link) for x in self.ends.get((r, link.start), ())]
         yield from sorted(waiting, key=lambda x: (x.start == x.finish, x.task, x.message, x.hop))
 
@@ -94,7 +94,7 @@ class _Waiting:
         elif link.hop == 0:
             yield self.tasks[link.task]
         else:
-            here = self.s.where[link.task]
+            processor = self.s.where[link.task]
             for j in self.s.tasks[link.task].needs:
-                k = self.message_of.get((j, here), -1)
-                yield self.tasks[j] if k < 0 or self.s.where[j] == here else self.hops[k][-1]
+                k = self.message_of.get((j, processor), -1)
+                yield self.tasks[j] if k < 0 or self.s.where[j] == processor else self.hops[k][-1]

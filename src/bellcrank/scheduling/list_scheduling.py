@@ -117,11 +117,11 @@ def list_schedule(todo: Tasks, machine: Machine) -> Schedule:
 
 def single_processor(todo: Tasks, machine: Machine) -> Schedule:
     """Return the schedule of the tasks `todo` with everything on the first processor of a `machine`."""
-    start, finish, now = [], [], 0.0
+    start, finish, time = [], [], 0.0
     for task in todo:
-        start.append(now)
-        now += task.work(machine.cost)
-        finish.append(now)
+        start.append(time)
+        time += task.work(machine.cost)
+        finish.append(time)
     return Schedule(todo, machine, (0,) * len(todo), tuple(start), tuple(finish), ())
 
 

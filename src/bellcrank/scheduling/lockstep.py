@@ -38,15 +38,15 @@ def shuffles(wanted: Sequence[Transfer]) -> Iterator[list[Transfer]]:
     while remaining:
         offers: dict[int, int] = {}
         taking: set[int] = set()
-        now, later = [], []
+        step_transfers, later = [], []
         for transfer in remaining:
             task, source, target = transfer
             if target in taking or offers.setdefault(source, task) != task:
                 later.append(transfer)
             else:
                 taking.add(target)
-                now.append(transfer)
-        yield now
+                step_transfers.append(transfer)
+        yield step_transfers
         remaining = later
 
 

@@ -63,10 +63,10 @@ class Topology:
         if self._sees_all(a):
             return ((a, b),)
         if (a, b) not in self._routes:
-            towards, here, channels = self._towards(b), a, []
-            while here != b:
-                channels.append((here, towards[here]))
-                here = towards[here]
+            towards, processor, channels = self._towards(b), a, []
+            while processor != b:
+                channels.append((processor, towards[processor]))
+                processor = towards[processor]
             self._routes[a, b] = tuple(channels)
         return self._routes[a, b]
 

@@ -97,13 +97,13 @@ def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: fl
             if keys[j][3] != key[3]:
                 predecessors.setdefault(key, set()).add(keys[j])
                 words[keys[j]] = words.get(keys[j], 0) + values
-    now = [0.0] + [machine.start] * (machine.processors - 1)
+    free_times = [0.0] + [machine.start] * (machine.processors - 1)
     finish: dict[Key, float] = {}
     for key in sorted(size):
         arrivals = (finish[other] + machine.message(words[other]) for other in predecessors.get(key, ()))
-        begin = max(now[key[3]], max(arrivals, default=0.0))
-        now[key[3]] = finish[key] = begin + size[key]
-    return max(now[0], max(now[1:], default=0.0) + machine.start)
+        begin = max(free_times[key[3]], max(arrivals, default=0.0))
+        free_times[key[3]] = finish[key] = begin + size[key]
+    return max(free_times[0], max(free_times[1:], default=0.0) + machine.start)
 
 
 def timed_schedule(todo: Tasks, where: Sequence[int], machine: Machine) -> Schedule:

@@ -156,9 +156,9 @@ class Placement:
         """Return the finish time of task i on processor p if all channels were free."""
         ready, work, hops = 0.0, self.plan.work[i], self.plan.machine.topology.hops(p)
         for j in self.plan.needs[i]:
-            there = self.finish[j] + self.plan.send[j] * hops[self.where[j]]
-            if there > ready:
-                ready = there
+            arrival = self.finish[j] + self.plan.send[j] * hops[self.where[j]]
+            if arrival > ready:
+                ready = arrival
         return self.processors[p].free(ready, work) + work
 
     def schedule(self) -> Schedule:
@@ -190,9 +190,9 @@ class Placement:
         """Return the finish time of task i on processor p if its messages did not hinder each other."""
         ready, work = 0.0, self.plan.work[i]
         for j in self.plan.needs[i]:
-            there = self.finish[j] if self.where[j] == p or not self.plan.send[j] else self._arrival(j, p)
-            if there > ready:
-                ready = there
+            arrival = self.finish[j] if self.where[j] == p or not self.plan.send[j] else self._arrival(j, p)
+            if arrival > ready:
+                ready = arrival
         return self.processors[p].free(ready, work) + work
 
     def _arrival(self, j: int, p: int) -> float:
@@ -200,18 +200,18 @@ class Placement:
             return self.finish[j]
         if (j, p) in self.sent:
             return self.sent[j, p].arrival
-        now, length = self.finish[j], self.plan.send[j]
+        time, length = self.finish[j], self.plan.send[j]
         for channel in self.machine.topology.route(self.where[j], p):
-            now = first_common_gap(self._tables(channel, self.where[j], p), now, length) + length
-        return now
+            time = first_common_gap(self._tables(channel, self.where[j], p), time, length) + length
+        return time
 
     def _hops(self, j: int, p: int) -> list[Hop]:
-        now, length = self.finish[j], self.plan.send[j]
+        time, length = self.finish[j], self.plan.send[j]
         hops = []
         for channel in self.machine.topology.route(self.where[j], p):
-            begin = first_common_gap(self._tables(channel, self.where[j], p), now, length) if length else now
-            now = begin + length
-            hops.append(Hop(channel, begin, now))
+            begin = first_common_gap(self._tables(channel, self.where[j], p), time, length) if length else time
+            time = begin + length
+            hops.append(Hop(channel, begin, time))
         return hops
 
     def _tables(self, channel: Channel, source: int, target: int) -> list[Occupancy]:

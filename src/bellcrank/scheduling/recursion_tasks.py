@@ -64,8 +64,8 @@ class _CellTasks:
         groups = [(k, nodes) for k in range(-1, len(wanted)) for nodes in self._groups(cell, k, size)]
         self.task_of_node = {n.serial: i for i, (_, nodes) in enumerate(groups) for n in nodes}
         outputs = [
-            [x if w else 0.0 for x, w in zip(cell.graph.outputs[channel_output(k)].flat, mine, strict=True)]
-            for k, mine in enumerate(wanted)
+            [x if w else 0.0 for x, w in zip(cell.graph.outputs[channel_output(k)].flat, flags, strict=True)]
+            for k, flags in enumerate(wanted)
         ]
         self.producers = [[self._producer(x) for x in values] for values in outputs]
         needs = [self._needs(nodes) for _, nodes in groups]

@@ -71,8 +71,8 @@ class Tasks:
         finish: dict[int, float] = {}
         for task in self.tasks:
             for node in task.nodes:
-                before = (finish.get(a.serial, 0.0) for a in node.operands)
-                finish[node.serial] = cost[node.op] + max(before, default=0.0)
+                operand_times = (finish.get(a.serial, 0.0) for a in node.operands)
+                finish[node.serial] = cost[node.op] + max(operand_times, default=0.0)
         return max(finish.values(), default=0.0)
 
 
@@ -183,7 +183,7 @@ def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], n
             for a in node.operands:
                 if a.op != "input" and a.serial not in group_serials:
                     values.setdefault(group_of_node[a.serial], set()).add(a.serial)
-        if any(before > i for before in values):
+        if any(needed > i for needed in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in topological order.')
         for j, serials in values.items():
             used.setdefault(j, set()).update(serials)

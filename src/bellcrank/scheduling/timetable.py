@@ -317,7 +317,7 @@ class Schedule:
         head += f"{f['makespan']:g} {unit}, {f['speedup']:.2f} times as fast as one processor\n\n"
         rows = []
         for p, busy in enumerate(self.busy):
-            mine = [i for i, q in enumerate(self.where) if q == p]
+            task_indices = [i for i, q in enumerate(self.where) if q == p]
             share = busy / self.makespan if self.makespan else 0.0
-            rows.append((str(p), str(len(mine)), f"{busy:g}", f"{share:.0%}"))
+            rows.append((str(p), str(len(task_indices)), f"{busy:g}", f"{share:.0%}"))
         return head + table(("processor", "tasks", f"busy {unit}", "share"), rows, right=range(4))

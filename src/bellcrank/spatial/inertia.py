@@ -169,8 +169,8 @@ class ArticulatedInertia:
             )
 
         H = [Vec(left(i, 3, r.x), left(i, 4, r.y), left(i, 5, r.z)) for i, r in enumerate(self.H.rows)]
-        rest = ArticulatedInertia(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
-        return FreedInertia(D, inverse, Force(Vec(*psi[:3]), Vec(*psi[3:])), rest)
+        remaining = ArticulatedInertia(symmetric(self.I, 0), Mat(*H), symmetric(self.M, 3))
+        return FreedInertia(D, inverse, Force(Vec(*psi[:3]), Vec(*psi[3:])), remaining)
 
 
 @dataclass(slots=True, eq=False)

@@ -280,9 +280,9 @@ class StraightLineText(Routine):
         function, arrays = n.args[0], self.calls[n.serial]
         argument_arrays, result_arrays = arrays[: len(function.inputs)], arrays[len(function.inputs) :]
         lines = [
-            f"const {self.real} {name}[{len(mine)}] = {{{', '.join(map(self.value, mine))}}};"
-            for name, mine in argument_arrays
-            if mine
+            f"const {self.real} {name}[{len(elements)}] = {{{', '.join(map(self.value, elements))}}};"
+            for name, elements in argument_arrays
+            if elements
         ]
         nothing = f" = {{{self.value(0.0)}}}" if function.only else ""
         lines += [
@@ -312,8 +312,8 @@ class StraightLineText(Routine):
         deepest = max(
             (self.callees[id(n.args[0])].stack for part in self.parts for n in part if n.op == "call"), default=0
         )
-        own = (self.slot_count + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256
-        return own + max(deepest, self.sincos_stack)
+        frame_bytes = (self.slot_count + longest) * np.dtype(self.dtype).itemsize + 16 * len(self.arrays) + 256
+        return frame_bytes + max(deepest, self.sincos_stack)
 
     def _part_stack_values(self, k: int) -> int:
         """Return the maximum number of values that part k has at once: all its variables, and all inputs that it reads.
@@ -322,9 +322,9 @@ class StraightLineText(Routine):
         """
         part, last = self.parts[k], len(self.parts) - 1
         results = [x for a in self.graph.outputs.values() for x in a.flat if isinstance(x, Node)]
-        mine = [x for x in results if self.part_of.get(x.serial, last) == k]
+        part_results = [x for x in results if self.part_of.get(x.serial, last) == k]
         read = {a.serial for n in part for a in n.operands if a.op == "input"}
-        read |= {x.serial for x in mine if x.op == "input"}
+        read |= {x.serial for x in part_results if x.op == "input"}
         return len(self.loads[k]) + len(read) + sum(map(self.stack_values, part))
 
     def stack_values(self, n: Node) -> int:
@@ -333,5 +333,5 @@ class StraightLineText(Routine):
             return 1 + 2 * self.sincos_groups[n.serial].size
         if n.op != "call":
             return 1
-        given, results = (len(mine) for _, mine in self.calls[n.serial]), n.args[0].shapes.values()
+        given, results = (len(elements) for _, elements in self.calls[n.serial]), n.args[0].shapes.values()
         return int(1 + sum(given) + sum(max(1, math.prod(shape)) for shape in results))

@@ -45,8 +45,8 @@ class ArrayLoopText(Routine):
         """Upper bound of stack usage in bytes, including callees except libm."""
         longest = max((len(body) for body in self.bodies.values()), default=0)
         deepest = max((self.callees[id(g)].stack for g in self.graph.calls), default=0)
-        own = (self.size + longest) * 8 + 32 * len(self.arrays) + 512
-        return own + max(deepest, self.sincos_stack)
+        frame_bytes = (self.size + longest) * 8 + 32 * len(self.arrays) + 512
+        return frame_bytes + max(deepest, self.sincos_stack)
 
     def code(self) -> str:
         """Return table, loop functions and the function that calls them."""

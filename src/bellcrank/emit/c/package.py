@@ -225,11 +225,11 @@ class Package:
         yield self.function(
             heads["advance"], step_statements(s, self.real, suffix, list(arrays.values()), self.call_on_array)
         )
-        rest, start = (
+        rest_call, start_call = (
             f"{name}_rest({', '.join(arrays.values())});",
             f"{name}_start({', '.join(self.struct_parameters)});",
         )
-        yield self.function(heads["init"], [*declarations, rest, *written, start])
+        yield self.function(heads["init"], [*declarations, rest_call, *written, start_call])
         yield self.function(heads["start"], [after, *read, self.call("begin", "next"), back])
         advance_call = f"status = {name}_advance({', '.join(arrays.values())});"
         copy_back = "memcpy(s, state, sizeof(state));"

@@ -210,8 +210,8 @@ class CellLoop:
 
     def is_carried(self, x: CellOperand) -> bool:
         """Return whether `x` is passed on by the preceding cell in this loop."""
-        mine = x.kind in ("parent", "child") and int(x.name) == self.channel
-        return self.carries and mine and (x.kind == "parent" or x.child == 0)
+        in_channel = x.kind in ("parent", "child") and int(x.name) == self.channel
+        return self.carries and in_channel and (x.kind == "parent" or x.child == 0)
 
     def initial_statements(self, loop_variables: Mapping[int, str], carried: Sequence[int]) -> list[str]:
         """Return the initialisation of loop variables, from the cell before the run or with zero.

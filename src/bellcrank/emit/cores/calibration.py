@@ -235,8 +235,8 @@ def ping_pong(words: int, dtype: str = "float64") -> float:
         least, valid_runs, until = float("inf"), 0, time.perf_counter() + PING_PONG_SECONDS
         while valid_runs < REPEATS and time.perf_counter() < until:
             crew.wake()
-            before, ns = crew.counts, timer()
-            if crew.counts[0] - before[0] == STATES_PER_MEASUREMENT:
+            earlier_counts, ns = crew.counts, timer()
+            if crew.counts[0] - earlier_counts[0] == STATES_PER_MEASUREMENT:
                 least, valid_runs = min(least, ns), valid_runs + 1
     finally:
         crew.stop()

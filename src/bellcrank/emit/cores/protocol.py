@@ -47,10 +47,10 @@ def pause_hint(triple: str) -> tuple[str, str]:
     return "", ""
 
 
-def polling_blocks(flag: str, wanted: str, there: str, pause: str) -> str:
+def polling_blocks(flag: str, wanted: str, target_label: str, pause: str) -> str:
     """Return the blocks look, wait and spin, which poll a word.
 
-    Once it has the expected value, control goes to the label `there`; after MAX_SPINS to the label slow, with the
+    Once it has the expected value, control goes to `target_label`; after MAX_SPINS to the label slow, with the
     number of polls in %count. Control may come back to look only from a block named yield.
 
     Parameters
@@ -59,7 +59,7 @@ def polling_blocks(flag: str, wanted: str, there: str, pause: str) -> str:
         Address of the word.
     wanted
         Expected value.
-    there
+    target_label
         Label to go on to.
     pause
         Spin-wait hint.
@@ -68,7 +68,7 @@ def polling_blocks(flag: str, wanted: str, there: str, pause: str) -> str:
   %count = phi i64 [0, %0], [%count.next, %spin], [%count.next, %yield]
   %seen = load atomic i64, ptr {flag} acquire, align 8
   %there = icmp eq i64 %seen, {wanted}
-  br i1 %there, label %{there}, label %wait
+  br i1 %there, label %{target_label}, label %wait
 wait:
   %count.next = add i64 %count, 1
   %long = icmp ugt i64 %count, {MAX_SPINS}

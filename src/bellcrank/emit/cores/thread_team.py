@@ -81,8 +81,8 @@ class ThreadTeam:
         self.word(shared.LINE_BYTES * shared.MODE_LINE + shared.PATIENCE_OFFSET).value = patience
 
     def _default_cpus(self) -> list[int]:
-        mine, others = current_cpu(), allowed_cpus()
-        free = [cpu for cpu in others if cpu != mine] or others
+        own_cpu, others = current_cpu(), allowed_cpus()
+        free = [cpu for cpu in others if cpu != own_cpu] or others
         return [free[k % len(free)] for k in range(self.processors - 1)]
 
     # -- waking and sleeping

@@ -130,9 +130,9 @@ class WaveSharing:
         )
 
     def _label(self, shape: int) -> str:
-        mine = self.waves.shapes[shape]
-        names = " ".join(self.waves.r.cells[c].graph.name for c in mine.cells)
-        return f"{mine.repeats} x {names}" if mine.repeats > 1 else names
+        wave_shape = self.waves.shapes[shape]
+        names = " ".join(self.waves.r.cells[c].graph.name for c in wave_shape.cells)
+        return f"{wave_shape.repeats} x {names}" if wave_shape.repeats > 1 else names
 
     def _operations_per_bundle(self, channel: int, shape: int) -> dict[str, int]:
         """Return the operations of one bundle, the same as those of one run."""

@@ -320,8 +320,8 @@ class ColumnCode:
             row_offset = 0 if self.layout is None else self.layout.rows[row] * w.bytes
             count = len(unit.pieces)
             for k, value in enumerate(values):
-                mine = [w.at(p, row_offset) for p in row_addresses[k * count : (k + 1) * count]]
-                self._store_pieces(value, [*zip(mine, unit.pieces, strict=True)])
+                addresses = [w.at(p, row_offset) for p in row_addresses[k * count : (k + 1) * count]]
+                self._store_pieces(value, [*zip(addresses, unit.pieces, strict=True)])
         elif self.layout is None:
             for k, value in enumerate(values):
                 w.store(value, w.at(row_addresses[0], k * self.element), align=w.bytes)

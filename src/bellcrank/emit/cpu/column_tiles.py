@@ -47,8 +47,8 @@ def _order_tiles(tiles: Sequence[SumTile], inline: Callable[[Node], bool]) -> li
     """Schedule next the ready tile that reads most values that no other tile reads any more: its sums replace them."""
     tile_nodes = [{n for group in tile for n in group} for tile in tiles]
     tile_inputs = [
-        {a for n in mine for a in visible_operands(n, inline) if a.args[:1] != ("shared",)} - mine
-        for mine in tile_nodes
+        {a for n in nodes for a in visible_operands(n, inline) if a.args[:1] != ("shared",)} - nodes
+        for nodes in tile_nodes
     ]
     remaining, ordered = list(range(len(tiles))), list[SumTile]()
     while remaining:

@@ -121,11 +121,11 @@ def recalls(g: Graph) -> int:
     """Return the number of uses in graph `g` of a value that was last touched long before."""
     last_touch: dict[int, int] = {}
     total = 0
-    for now, node in enumerate(order(g)):
+    for position, node in enumerate(order(g)):
         for a in node.operands:
-            total += now - last_touch[a.serial] > FARTHEST_USE_OPERATIONS
-            last_touch[a.serial] = now
-        last_touch[node.serial] = now
+            total += position - last_touch[a.serial] > FARTHEST_USE_OPERATIONS
+            last_touch[a.serial] = position
+        last_touch[node.serial] = position
     return total
 
 
@@ -181,8 +181,8 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
     graph_parts = [parts(g) for _, g in graphs]
     graphs = [
         pair
-        for pair, mine in zip(graphs, graph_parts, strict=True)
-        if not any(mine.exceeds(other) for other in graph_parts)
+        for pair, own_parts in zip(graphs, graph_parts, strict=True)
+        if not any(own_parts.exceeds(other) for other in graph_parts)
     ]
     fewest = min(graphs, key=lambda pair: pair[1].count().arithmetic)
     if len(graphs) == 1 or max(g.count().arithmetic for _, g in graphs) < TINY_OPERATIONS:

@@ -158,8 +158,8 @@ class Library:
         with self._batch_lock:  # code that another thread may be running is not loaded again
             if self._batch_library is None:
                 batch_library = Library(object_code)
-                for here, there, name in ((batch_library, self, "one"), (self, batch_library, "many")):
-                    ctypes.c_void_p.from_address(here.address(f"{name}.at")).value = there.address(name)
+                for caller, callee, name in ((batch_library, self, "one"), (self, batch_library, "many")):
+                    ctypes.c_void_p.from_address(caller.address(f"{name}.at")).value = callee.address(name)
                 self._batch_library = batch_library
         return code_size(object_code)
 

@@ -104,8 +104,8 @@ class LinearSolveCode:
                 address = self.matrix_element_address(rows, i, k)
                 factor = w.let(f"fmul {w.type} {w.load(address)}, {r}")
                 w.store(factor, address)
-                mine, other = (self.element_address(rows, w.let(f"mul i64 {x}, {n}")) for x in (i, k))
-                self.subtract_row(mine, other, factor, next_)
+                target_row, other = (self.element_address(rows, w.let(f"mul i64 {x}, {n}")) for x in (i, k))
+                self.subtract_row(target_row, other, factor, next_)
 
             self.loop(next_, n, row)
 
@@ -152,12 +152,12 @@ class LinearSolveCode:
 
         def subtract_terms(i: str, value: str, count: str, last: bool) -> str:
             """Subtract the terms of the first, or of the last, `count` elements of row i."""
-            mine = self.element_address(rows, w.let(f"mul i64 {i}, {n}"))
+            matrix_row = self.element_address(rows, w.let(f"mul i64 {i}, {n}"))
 
             def term(k: str, total: str) -> str:
                 j = w.let(f"sub i64 {n - 1}, {k}") if last else k
                 product = w.let(
-                    f"fmul {w.type} {w.load(self.element_address(mine, j))}, {w.load(self.element_address(x, j))}"
+                    f"fmul {w.type} {w.load(self.element_address(matrix_row, j))}, {w.load(self.element_address(x, j))}"
                 )
                 return w.let(f"fsub {w.type} {total}, {product}")
 

@@ -143,8 +143,13 @@ def output_layouts(graph: Graph) -> dict[int, OutputLayout]:
     for n in graph.nodes:
         if n.op == "result" and isinstance(n.args[0].args[0], ColumnGraph):
             results.setdefault(n.args[0], {})[n.args[1]] = n
-    single_positions = {s: where[0] for s, where in output_positions.items() if len(where) == 1 and not users.get(s)}
-    layouts = {call.serial: _output_layout(call.args[0], mine, single_positions) for call, mine in results.items()}
+    single_positions = {
+        s: positions[0] for s, positions in output_positions.items() if len(positions) == 1 and not users.get(s)
+    }
+    layouts = {
+        call.serial: _output_layout(call.args[0], call_results, single_positions)
+        for call, call_results in results.items()
+    }
     return {serial: p for serial, p in layouts.items() if p is not None}
 
 

@@ -89,7 +89,7 @@ def _conjunction(value: str, tests: Sequence[str]) -> str:
     """Return text that sets `value` to the conjunction of the i1 `tests`."""
     sums = [f"{value}.{i}" for i in range(len(tests) - 1)] + [value]
     pairs = zip(sums, ["true", *sums], tests)
-    return "".join(f"  {total} = and i1 {before}, {test}\n" for total, before, test in pairs)
+    return "".join(f"  {total} = and i1 {previous}, {test}\n" for total, previous, test in pairs)
 
 
 def _axes_name(shape: tuple[int, ...]) -> str:

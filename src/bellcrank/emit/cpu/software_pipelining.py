@@ -25,8 +25,8 @@ def prologue(s: LLVMPrinter) -> str:
 
 
 def _emit_prologue(s: LLVMPrinter) -> None:
-    *before, angles = s.prologue
-    for item in before:
+    *items, angles = s.prologue
+    for item in items:
         s._item(item)
     s.w.store(s.w.total(s.check_terms), s._slot(0))
     s._item(angles)

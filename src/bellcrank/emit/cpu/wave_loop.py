@@ -226,8 +226,8 @@ class WaveLoop:
     def _places(self, j: int) -> list[str]:
         key = "places", j, id(self.w.lines)
         if key not in self.cached_addresses:
-            here = self._add_number(self.turn, j)
-            self.cached_addresses[key] = [self.w.let(f"add i64 {begin}, {here}") for begin in self.begins]
+            cell_offset = self._add_number(self.turn, j)
+            self.cached_addresses[key] = [self.w.let(f"add i64 {begin}, {cell_offset}") for begin in self.begins]
         places: list[str] = self.cached_addresses[key]
         return places
 

@@ -243,9 +243,9 @@ class Procedure:
     def emit_return(self, w: Writer) -> None:
         """Emit, with `w`, the jump back, once all callers are known."""
         w.do(f"{self.name}.end:")
-        which = w.let(f"load i32, ptr %{self.name}.back")
+        return_number = w.let(f"load i32, ptr %{self.name}.back")
         cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(self.returns[1:], 1))
-        w.do(f"switch i32 {which}, label %{self.returns[0]} [{cases}]")
+        w.do(f"switch i32 {return_number}, label %{self.returns[0]} [{cases}]")
 
 
 def procedures(roots: Mapping[str, tuple[Graph, Mapping[InputElement, InputElement]]]) -> list[Procedure]:

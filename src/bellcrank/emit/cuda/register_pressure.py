@@ -65,11 +65,11 @@ def limb_order(units: Units) -> list[Unit]:
     users: dict[int, list[Unit]] = {}
     for unit in units.all:
         bits = 0
-        before = {makes[n.serial].serial: makes[n.serial] for n in unit.uses if n.op != "input"}
+        predecessors = {makes[n.serial].serial: makes[n.serial] for n in unit.uses if n.op != "input"}
         for n in unit.uses:
             bits |= 1 << n.args[1] if n.op == "input" else joints[makes[n.serial].serial]
-        joints[unit.serial], pending[unit.serial] = bits, len(before)
-        for serial in before:
+        joints[unit.serial], pending[unit.serial] = bits, len(predecessors)
+        for serial in predecessors:
             users.setdefault(serial, []).append(unit)
 
     open_now, result = 0, []
@@ -77,9 +77,9 @@ def limb_order(units: Units) -> list[Unit]:
     heapq.heapify(queue)
     while queue:
         cost, serial, unit = heapq.heappop(queue)
-        now = (joints[serial] & ~open_now).bit_count()
-        if now < cost:  # joints were opened since it was queued: its cost has fallen
-            heapq.heappush(queue, (now, serial, unit))
+        current_cost = (joints[serial] & ~open_now).bit_count()
+        if current_cost < cost:  # joints were opened since it was queued: its cost has fallen
+            heapq.heappush(queue, (current_cost, serial, unit))
             continue
         open_now |= joints[serial]
         result.append(unit)
@@ -101,6 +101,6 @@ def eager_order(units: Units) -> list[Unit]:
     after: dict[int, int] = {}
     for unit in units.all:
         called = unit.defines[0].op == "call"
-        before = max((after[n.serial] for n in unit.uses if n.op != "input"), default=0)
-        after.update({n.serial: before + called for n in unit.defines})
+        call_count = max((after[n.serial] for n in unit.uses if n.op != "input"), default=0)
+        after.update({n.serial: call_count + called for n in unit.defines})
     return sorted(units.all, key=lambda unit: (after[unit.serial] - 0.5 * (unit.defines[0].op == "call"), unit.serial))

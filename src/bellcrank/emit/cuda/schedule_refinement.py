@@ -72,8 +72,8 @@ class _UseDefArrays:
 
     def _use_positions(self, position: Numbers) -> Numbers:
         """Return positions of all reads, by value and ascending, and a last entry for values that are never read."""
-        where = position[self.reader]
-        return np.append(where[np.lexsort((where, self.read))], -1)
+        read_positions = position[self.reader]
+        return np.append(read_positions[np.lexsort((read_positions, self.read))], -1)
 
     def _nth_use(self, n: int) -> Numbers:
         """Return the index in `_use_positions` of each value's first (0), last (-1) or last but one (-2) use."""

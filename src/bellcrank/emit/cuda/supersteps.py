@@ -37,9 +37,9 @@ class _SuperstepDivision:
         self.users: dict[int, list[Unit]] = {}
         self.pending: dict[int, int] = {}
         for unit in units.all:
-            before = self._predecessors(unit)
-            self.pending[unit.serial] = len(before)
-            for serial in before:
+            predecessors = self._predecessors(unit)
+            self.pending[unit.serial] = len(predecessors)
+            for serial in predecessors:
                 self.users.setdefault(serial, []).append(unit)
         self.path_length = _critical_paths(units.all, self.users)
         waiting = [unit for unit in units.all if not self.pending[unit.serial]]

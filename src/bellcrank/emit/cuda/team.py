@@ -77,7 +77,10 @@ class Team:
     @cached_property
     def _foreign(self) -> list[set[int]]:
         pairs = zip(self.streams, self._phases, strict=True)
-        return [{n.serial for unit in s for n in unit.uses if n.op != "input"} - mine.keys() for s, mine in pairs]
+        return [
+            {n.serial for unit in s for n in unit.uses if n.op != "input"} - own_phases.keys()
+            for s, own_phases in pairs
+        ]
 
     def foreign(self, member: int) -> set[int]:
         """Return the values that `member` uses and another member computes."""
@@ -173,8 +176,8 @@ class TeamDivision:
     def _assignments(self, members: int) -> Iterator[list[int]]:
         """Yield assignments of units to members: branches of the mechanism to members, in several ways."""
         weights = [task.work(_Weights()) for task in self.tasks]
-        for where in dict.fromkeys(tuple(where) for where in by_branch(self.tasks, weights, members)):
-            yield [where[k] for k in self.task]
+        for assignment in dict.fromkeys(tuple(assignment) for assignment in by_branch(self.tasks, weights, members)):
+            yield [assignment[k] for k in self.task]
 
     def phases(self, home: Sequence[int], members: int) -> list[int]:
         """Return the number of barriers that precede each unit.

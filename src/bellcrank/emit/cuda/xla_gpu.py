@@ -43,12 +43,12 @@ def source(inputs: Sequence[Shape], outputs: Sequence[Shape], parts: Sequence[De
     """
     arrays = buffers(inputs, outputs)
     numbers = "".join(
-        f"""  %{which}{k}.row = alloca i32
-  store i32 {prod(shape)}, ptr %{which}{k}.row
-  %{which}{k}.place = alloca ptr
-  store ptr %{which}{k}.data, ptr %{which}{k}.place
+        f"""  %{prefix}{k}.row = alloca i32
+  store i32 {prod(shape)}, ptr %{prefix}{k}.row
+  %{prefix}{k}.place = alloca ptr
+  store ptr %{prefix}{k}.data, ptr %{prefix}{k}.place
 """
-        for which, k, shape in arrays
+        for prefix, k, shape in arrays
     )
     argument_pointers = ["%rows", *(x for w, k, _ in arrays for x in (f"%{w}{k}.place", f"%{w}{k}.row", "%column"))]
     argument_pointers += ["%workspace.place", "%blocks.place"] if most else []

@@ -72,8 +72,8 @@ def _function(sheet: Sheet, spell: C, block: Block) -> Iterator[str]:
         shape, used = sheet.inputs[key], []
         for flat in range(prod(shape) if shape else 0):
             if re.search(rf"\b{sheet.element(key, flat)}\b", text):
-                where = _place(identifier(key), tuple(int(k) - 1 for k in sheet.element(key, flat).index))
-                used.append(f"{sheet.element(key, flat)} = {where}")
+                element = _place(identifier(key), tuple(int(k) - 1 for k in sheet.element(key, flat).index))
+                used.append(f"{sheet.element(key, flat)} = {element}")
         if shape:
             yield f"    const double {', '.join(used)};" if used else f"    (void){identifier(key)};"
     yield from (f"    {line}" for line in body)

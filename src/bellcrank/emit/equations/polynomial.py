@@ -102,9 +102,9 @@ class Ring:
         if not squares:
             return add_term(total, monomial, x)
         s = (squares.bit_length() - 1) // EXPONENT_BITS
-        rest = monomial - (2 << EXPONENT_BITS * s)
-        self._add_reduced(total, rest, x)
-        self._add_reduced(total, rest + (2 << EXPONENT_BITS * self._cosine[s]), -x)
+        reduced = monomial - (2 << EXPONENT_BITS * s)
+        self._add_reduced(total, reduced, x)
+        self._add_reduced(total, reduced + (2 << EXPONENT_BITS * self._cosine[s]), -x)
 
     def powers(self, monomial: int) -> list[tuple[int, int]]:
         """Return (generator, exponent) of `monomial`, in order."""
