@@ -41,6 +41,13 @@ NO_NOUNS = {
     *("known", "left", "lost", "made", "met", "passed", "put", "run_out", "said", "seen", "set_up", "shown", "spent"),
     *("taken", "told", "thrown", "worn", "written", "following", "yielding", "settling"),
 }
+# Words that do not say what a variable holds, and the packages of bellcrank that are free of them; "" has the modules
+# directly in bellcrank.
+NO_CONTENTS = {"asked", "at", "by", "found", "kept", "made", "of", "on", "said", "told"}
+PACKAGES_WITH_NAMED_CONTENTS = {
+    *("", "build", "content_digest", "emit", "graph", "integrate", "model", "nodes", "parameters", "scheduling"),
+    "spatial",
+}
 PARTICIPLE_NOUNS = {"fixed", "published", "speed", "seed", "need", "feed"}  # a joint; what the zoo has from papers
 
 
@@ -81,6 +88,38 @@ def is_noun(stem: str) -> bool:
         return True
     participle = len(words) == 1 and words[0].endswith("ed")
     return not participle and stem not in NO_NOUNS and words[-1] not in NO_NOUNS
+
+
+def vague_names(tree: ast.Module) -> list[str]:
+    """Return `line: name` for variables, attributes and parameters whose name does not say what they hold.
+
+    Parameters of public functions are exempt with all their uses, as callers may write their names; so is `by` beside
+    `bx`, a component of a vector.
+    """
+    public = {id(function) for function in _open_functions(tree.body)}
+    return [f"{line}: {name}" for line, name in sorted(set(_vague_names(tree, public, set())))]
+
+
+def _vague_names(node: ast.AST, public: set[int], exempt: set[str]) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of everything that is bound in `node`, except for the names that are `exempt`."""
+    for child in ast.iter_child_nodes(node):
+        names = exempt
+        match child:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if id(child) in public:
+                    names = exempt | {x.arg for x in ast.walk(child.args) if isinstance(x, ast.arg)}
+                if "bx" in {x.id for x in ast.walk(child) if isinstance(x, ast.Name)}:
+                    names = names | {"by"}
+            case (
+                ast.arg(arg=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+                | ast.ExceptHandler(name=str(name))
+            ) if name.strip("_") in NO_CONTENTS - exempt:
+                yield child.lineno, name
+        yield from _vague_names(child, public, names)
 
 
 def unnamed_parameters(tree: ast.Module) -> list[str]:

@@ -56,6 +56,33 @@ def test_every_parameter_is_named() -> None:
     assert faults == {}
 
 
+def test_variables_say_what_they_hold() -> None:
+    faults = {}
+    for path in language.sources():
+        relative = path.relative_to(PACKAGE)
+        if (relative.parts[0] if len(relative.parts) > 1 else "") in language.PACKAGES_WITH_NAMED_CONTENTS:
+            faults[relative.as_posix()] = language.vague_names(ast.parse(path.read_text("utf-8")))
+    assert len(faults) > 200
+    assert {name: lines for name, lines in faults.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("found = 1", ["1: found"]),
+        ("def _function(at):\n    for by, x in at: ...", ["1: at", "2: by"]),
+        ("class Task:\n    of: int\n    def __init__(self, on): self._kept = on", ["2: of", "3: _kept", "3: on"]),
+        ("def function():\n    def inner(told): ...\n    return [made for made in ()]", ["2: told", "3: made"]),
+        ("if (said := 1): asked = lambda found: found", ["1: asked", "1: found", "1: said"]),
+        ("def function(of):\n    of = of or 1\n    by = 2", ["3: by"]),
+        ("def product(b):\n    bx, by = b\n    return bx * by", []),
+        ("nodes_found = at(1).of", []),
+    ],
+)
+def test_vague_names_are_told_from_others(source: str, names: list[str]) -> None:
+    assert language.vague_names(ast.parse(source)) == names
+
+
 def test_names_in_prose_exist() -> None:
     """A rename changes names in code; this finds those that docstrings and comments still have."""
     texts = {path: path.read_text("utf-8") for path in language.sources()}
