@@ -257,7 +257,7 @@ def test_outputs_are_those_of_the_record(arm: bc.Mechanism) -> None:
 def test_the_record_of_an_endless_run_is_bounded(arm: bc.Mechanism) -> None:
     drive = Hand({}, wakes=400).run(arm, q0=START, keep=0.1)
     run = drive.record()
-    assert len(run) + drive.kept.dropped == 400
+    assert len(run) + drive.row_store.dropped == 400
     assert run.t[-1] == pytest.approx(0.4)
     kept = RowStore(1, 100)
     for k in range(60):

@@ -54,8 +54,8 @@ def jacobian(link: Link, ground: Ground, q: Vector, seen: BodyFrames, reference:
     (X,) = yield from propagate_motion(link, ground, "X", q)
     place, _ = yield from _reference_place(X, NO_MOTION, seen, reference)
     step("J", link.name)
-    found = [_motion_at_place(place, X, Z) for Z in link.subspace(q)]
-    return [x for m in found for x in (*m.lin, *m.ang)]
+    motions = [_motion_at_place(place, X, Z) for Z in link.subspace(q)]
+    return [x for m in motions for x in (*m.lin, *m.ang)]
 
 
 def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames, reference: str) -> BodyRecursion:
@@ -79,11 +79,11 @@ def jacobian_rate(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFr
     X, V = yield from propagate_motion(link, ground, "XV", q, v)
     place, moves = yield from _reference_place(X, V, seen, reference)
     step("dJ", link.name)
-    found = [
+    motions = [
         _motion_at_place(place, X, dZ) - moves.cross(_motion_at_place(place, X, Z))
         for _, Z, dZ in axis_rates(link, q, v, V)
     ]
-    return [x for m in found for x in (*m.lin, *m.ang)]
+    return [x for m in motions for x in (*m.lin, *m.ang)]
 
 
 def _reference_place(
@@ -152,8 +152,8 @@ def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> BodyRec
     ((R, p),) = yield from propagate_motion(link, ground, "X", q)
     (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
     step("f", link.name)
-    found = [about_point(vec(c) - p, (Ic @ Z).rotated(R)) for Z in link.subspace(q)]
-    return [x for f in found for x in (*f.lin, *f.ang)]
+    forces = [about_point(vec(c) - p, (Ic @ Z).rotated(R)) for Z in link.subspace(q)]
+    return [x for f in forces for x in (*f.lin, *f.ang)]
 
 
 def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Vector, dc: Vector) -> BodyRecursion:
@@ -183,8 +183,8 @@ def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Ve
     for _, Z, dZ in axis_rates(link, q, v, V):
         turning = (B @ Z + Force(B.row(Z), ZERO)) * 0.5  # (dIc/dt) Z
         f, df = (Ic @ Z).rotated(R), (Ic @ dZ + turning).rotated(R)
-        found = about_point(vec(c) - p, df) + Force(f.lin.cross(vec(dc)), ZERO)
-        out += [*found.lin, *found.ang]
+        rate = about_point(vec(c) - p, df) + Force(f.lin.cross(vec(dc)), ZERO)
+        out += [*rate.lin, *rate.ang]
     return out
 
 

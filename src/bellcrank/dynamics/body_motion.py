@@ -149,8 +149,8 @@ def poses(link: Link, ground: Ground, q: Vector, seen: BodyFrames) -> BodyRecurs
         Frames of the body at which the result is wanted.
     """
     ((R, p),) = yield from propagate_motion(link, ground, "X", q)
-    found = [homogeneous_matrix(R.times(axes), p + R @ r) for r, axes in zip(seen.points, seen.axes, strict=True)]
-    return [x for matrix in found for row in matrix for x in row]
+    matrices = [homogeneous_matrix(R.times(axes), p + R @ r) for r, axes in zip(seen.points, seen.axes, strict=True)]
+    return [x for matrix in matrices for row in matrix for x in row]
 
 
 def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames, reference: str) -> BodyRecursion:
@@ -173,8 +173,8 @@ def velocity(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames,
     """
     X, V = yield from propagate_motion(link, ground, "XV", q, v)
     step("velocity", link.name)
-    found = [motion_at_reference(V, X, frame, reference) for frame in frame_poses(seen)]
-    return [x for m in found for x in (*m.lin, *m.ang)]
+    motions = [motion_at_reference(V, X, frame, reference) for frame in frame_poses(seen)]
+    return [x for m in motions for x in (*m.lin, *m.ang)]
 
 
 def acceleration(
@@ -201,8 +201,8 @@ def acceleration(
     """
     X, A = yield from propagate_motion(link, ground, "XA", q, v, a)
     step("acceleration", link.name)
-    found = [acceleration_at_reference(A, X, frame, reference) for frame in frame_poses(seen)]
-    return [x for m in found for x in (*m.a, *m.dw)]
+    accelerations = [acceleration_at_reference(A, X, frame, reference) for frame in frame_poses(seen)]
+    return [x for m in accelerations for x in (*m.a, *m.dw)]
 
 
 def spatial_acceleration(
@@ -229,13 +229,13 @@ def spatial_acceleration(
     """
     X, V, A = yield from propagate_motion(link, ground, "XVA", q, v, a)
     step("acceleration", link.name)
-    found = [
+    accelerations = [
         spatial_acceleration_from_point(
             acceleration_at_reference(A, X, f, reference), motion_at_reference(V, X, f, reference).lin
         )
         for f in frame_poses(seen)
     ]
-    return [x for m in found for x in m]
+    return [x for m in accelerations for x in m]
 
 
 def frame_poses(seen: BodyFrames) -> list[Pose]:

@@ -83,8 +83,11 @@ BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
     ("frame_motion", "jacobian_rate"): BodyQuantity(body_columns.jacobian_rate, COLUMNS, (6,)),
     ("kinematics", "kinetic_energy"): _sum_quantity(body_sums.kinetic_energy, 1, lambda tree, total: total[0]),
     ("kinematics", "potential_energy"): _sum_quantity(body_sums.potential_energy, 4, body_sums.gravity_energy),
-    **{(by, "com"): _sum_quantity(body_sums.com, 3, OVER_MASS) for by in ("kinematics", "centroidal")},
-    **{(by, "momentum"): _sum_quantity(body_sums.momentum, 9, ABOUT_CENTRE) for by in ("kinematics", "centroidal")},
+    **{(method, "com"): _sum_quantity(body_sums.com, 3, OVER_MASS) for method in ("kinematics", "centroidal")},
+    **{
+        (method, "momentum"): _sum_quantity(body_sums.momentum, 9, ABOUT_CENTRE)
+        for method in ("kinematics", "centroidal")
+    },
     ("centroidal", "com_velocity"): _sum_quantity(body_sums.com_velocity, 3, OVER_MASS),
     ("centroidal", "com_acceleration"): _sum_quantity(body_sums.com_acceleration, 3, OVER_MASS),
     ("centroidal", "momentum_rate"): _sum_quantity(body_sums.momentum_rate, 9, ABOUT_CENTRE),

@@ -160,8 +160,8 @@ def momentum_about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
     lin, ang, h = (vec(total[i : i + 3]) for i in (0, 3, 6))
     c = vec(divide_by_mass(tree, [*h]))
     step("momentum")
-    found = about_point(c, Force(ang, lin))
-    return [*found.lin, *found.ang]
+    shifted = about_point(c, Force(ang, lin))
+    return [*shifted.lin, *shifted.ang]
 
 
 def com_velocity(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:

@@ -103,8 +103,8 @@ def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> 
         if link.parent < 0:
             step("com", link.name)
             h = h + (p * I.m + R @ I.h)
-    found: Vec = h * k
-    return found
+    centre: Vec = h * k
+    return centre
 
 
 def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:

@@ -198,14 +198,14 @@ class _AngularVelocities:
 class _BranchAssembly:
     """Segments along a branch, joined by recursive halving."""
 
-    def __init__(self, parts: Sequence[Segment], kept: Sequence[list[EliminatedAxis]]) -> None:
-        self.eliminated_axes = kept
+    def __init__(self, parts: Sequence[Segment], axes: Sequence[list[EliminatedAxis]]) -> None:
+        self.eliminated_axes = axes
         self.joint: SegmentJoint | None = None
         if len(parts) == 1:
             self.segment = parts[0]
             return
         half = len(parts) // 2
-        self.inner, self.outer = _BranchAssembly(parts[:half], kept[:half]), _BranchAssembly(parts[half:], kept[half:])
+        self.inner, self.outer = _BranchAssembly(parts[:half], axes[:half]), _BranchAssembly(parts[half:], axes[half:])
         self.segment, self.joint = join_segments(self.inner.segment, self.outer.segment)
 
     def ends(self, a: Motion, g: SixVector) -> list[tuple[Motion, SixVector]]:

@@ -56,8 +56,8 @@ class FlexibleLayer:
 
     def mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
         """Return the mass matrix of `tree` at positions `q`."""
-        by = self.rigid_function("mass_matrix") if "mass_matrix" in self.solves else crba.mass_matrix
-        rigid, modes = by(rigid_snapshot(tree, q), q), _modal_mass(tree, q)
+        rigid_mass_matrix = self.rigid_function("mass_matrix") if "mass_matrix" in self.solves else crba.mass_matrix
+        rigid, modes = rigid_mass_matrix(rigid_snapshot(tree, q), q), _modal_mass(tree, q)
         return [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(rigid, modes, strict=True)]
 
     def mass_matrix_factors(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
@@ -83,9 +83,9 @@ class FlexibleLayer:
         v
             Velocities, nv elements.
         """
-        by = self.rigid_function("bias") if "bias" in self.solves else rnea.bias
+        rigid_bias = self.rigid_function("bias") if "bias" in self.solves else rnea.bias
         still = [0.0] * tree.nv
-        return _add_vectors(by(rigid_snapshot(tree, q), q, v), _modal_forces(tree, q, v, still))
+        return _add_vectors(rigid_bias(rigid_snapshot(tree, q), q, v), _modal_forces(tree, q, v, still))
 
     def gravity_torque(self, tree: Tree, q: Vector) -> list[Scalar]:
         """Return the joint forces that balance gravity in `tree` at positions `q`."""

@@ -119,9 +119,9 @@ def spatial_acceleration_from_point(A: Acceleration, lin: Vec) -> list[Scalar]:
 def _acceleration_at_frame(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
     """Return A of the frame's body, at the reference's place and in its axes."""
     body, R, p = tree.frames[frame]
-    A, at = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
+    A, X = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
     step("acceleration", frame)
-    return acceleration_at_reference(A, at, (R, p), reference)
+    return acceleration_at_reference(A, X, (R, p), reference)
 
 
 def acceleration_at_reference(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:

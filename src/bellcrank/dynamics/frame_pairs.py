@@ -153,7 +153,7 @@ def _relative_end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q
     step("end", frame)
     r = R @ p_frame
     end = p + r
-    columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - at))) for k, s, at in carried_columns]
+    columns = [(k, Motion(s.ang, s.lin + s.ang.cross(end - origin))) for k, s, origin in carried_columns]
     if v is None:
         return FrameEnd(R.times(R_frame), end, columns, ZERO, ZERO, ZERO, ZERO)
     return FrameEnd(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))

@@ -49,8 +49,8 @@ def inertial_axes(tree: Tree, q: Vector, X: Poses) -> list[list[Motion]]:
 
 def inertial_inertias(tree: Tree, X: Poses) -> list[Inertia]:
     """Return the inertia of every body of `tree` with poses `X` about the origin."""
-    found = []
+    inertias = []
     for link, (R, p) in zip(tree.links, X, strict=True):
         step("J", link.name)
-        found.append(Shift(p).inertia(FullRotation(R).inertia(link.inertia)))
-    return found
+        inertias.append(Shift(p).inertia(FullRotation(R).inertia(link.inertia)))
+    return inertias

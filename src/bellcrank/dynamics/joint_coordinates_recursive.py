@@ -83,4 +83,4 @@ def forward_dynamics(
         for h, k in zip(bodies[j].H, link.v_index, strict=True):
             theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
             dv[j] = dv[j] + h * theta[k]
-    return from_common(tree, bodies, [at.w for at in propagation], v, theta)
+    return from_common(tree, bodies, [motion.w for motion in propagation], v, theta)

@@ -220,8 +220,8 @@ def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
 def _centre_of_mass(m: Scalar, h: Vec) -> Vec:
     if is_zero(m):
         raise ModelError(NO_MASS_MESSAGE)
-    found: Vec = h * (1.0 / m)
-    return found
+    centre: Vec = h * (1.0 / m)
+    return centre
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
@@ -305,11 +305,11 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
         Velocities, nv elements.
     """
     P, L = ZERO, ZERO
-    of = [inertia @ V for inertia, V in zip(tree.link_inertias(q), velocities(tree, q, v), strict=True)]
+    momenta = [inertia @ V for inertia, V in zip(tree.link_inertias(q), velocities(tree, q, v), strict=True)]
     for body in tree.flexible:
         if body.link >= 0:
-            of[body.link] = of[body.link] + body.momentum(q, v)
-    for link, own, (R, p) in zip(tree.links, of, poses(tree, q), strict=True):
+            momenta[body.link] = momenta[body.link] + body.momentum(q, v)
+    for link, own, (R, p) in zip(tree.links, momenta, poses(tree, q), strict=True):
         step("momentum", link.name)
         f = own.rotated(R)
         P, L = P + f.lin, L + f.ang + p.cross(f.lin)

@@ -65,7 +65,7 @@ def indexed_columns(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Axis
         Motion subspace of each joint.
     """
     own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
-    return [[AxisColumn(i, k, c, s) for c, (k, s) in enumerate(of)] for i, of in enumerate(own)]
+    return [[AxisColumn(i, k, c, s) for c, (k, s) in enumerate(subspace)] for i, subspace in enumerate(own)]
 
 
 def pairwise_sum(terms: Sequence[Any]) -> Any:
@@ -350,13 +350,13 @@ class MassInverse:
         for k, c in enumerate(columns):
             reached = frozenset(a for i, x in enumerate(c) if not is_zero(x) for a in self.W[i])
             groups.setdefault(reached, []).append(k)
-        found: dict[int, Sequence[Scalar]] = {}
+        products: dict[int, Sequence[Scalar]] = {}
         for reached, mine in groups.items():
-            found |= zip(mine, self._multiply_columns(reached, [columns[k] for k in mine]), strict=True)
+            products |= zip(mine, self._multiply_columns(reached, [columns[k] for k in mine]), strict=True)
         n = len(self.W)
         return [
-            [list(row) for row in zip(*(found[k] for k in range(at, at + n)), strict=True)]
-            for at in range(0, len(columns), n)
+            [list(row) for row in zip(*(products[k] for k in range(start, start + n)), strict=True)]
+            for start in range(0, len(columns), n)
         ]
 
     def _multiply_columns(self, reached: frozenset[int], columns: Sequence[Sequence[Scalar]]) -> list[Sequence[Scalar]]:
@@ -396,7 +396,7 @@ class MassInverse:
 def _products(rows: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
     """Return the product of a matrix, given row by row, with a column."""
     n = len(c)
-    return [_sum(m * x for m, x in zip(rows[at : at + n], c, strict=True)) for at in range(0, len(rows), n)]
+    return [_sum(m * x for m, x in zip(rows[start : start + n], c, strict=True)) for start in range(0, len(rows), n)]
 
 
 def _negative_product(square: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:

@@ -46,8 +46,8 @@ def forward_dynamics(
         driven = [tau[k] for k in common.answers[i]]
         bodies.append(shared_body_acceleration(own, ground, mine, rates, driven, external_loads[i]))
     a: list[Scalar] = [0.0] * tree.nv
-    for answers, (found, _) in zip(common.answers, run_recursions(tree, bodies), strict=True):
-        for k, x in zip(answers, found, strict=True):
+    for answers, (values, _) in zip(common.answers, run_recursions(tree, bodies), strict=True):
+        for k, x in zip(answers, values, strict=True):
             a[k] = x
     return a
 

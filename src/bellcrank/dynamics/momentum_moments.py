@@ -51,8 +51,8 @@ class MomentumMoments:
 
     def row(self, Z: Motion) -> Vec:
         """Return b with Z . (B x) = b . x_ang, for the motion `Z`."""
-        found: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
-        return found
+        elements: Vec = Z.ang * self.trace - self.D @ Z.ang + self.P.cross(Z.lin)
+        return elements
 
 
 def rigid_momentum_moments(I: Inertia, V: Motion) -> MomentumMoments:
@@ -111,8 +111,8 @@ class ExternalMoments:
 
     def row(self, Z: Motion) -> Vec:
         """Return e with Z . (self @ x) = e . x_ang, for the motion `Z`."""
-        found: Vec = self.moments.row(Z) + self.moment.cross(Z.ang)
-        return found
+        elements: Vec = self.moments.row(Z) + self.moment.cross(Z.ang)
+        return elements
 
 
 ZERO_MOMENTS = MomentumMoments(ZERO, Mat(ZERO, ZERO, ZERO))

@@ -53,9 +53,11 @@ def coriolis(tree: Tree, bodies: Sequence[PlacedBody], v: Vector) -> list[Force]
     kbar = []
     for link, body in zip(tree.links, bodies, strict=True):
         step("k", link.name)
-        up, at = (A[link.parent], bodies[link.parent].r) if link.parent >= 0 else (AT_REST, ZERO)
+        up, origin = (A[link.parent], bodies[link.parent].r) if link.parent >= 0 else (AT_REST, ZERO)
         through = (
-            Shift(body.p - at).acceleration(up).through_joint(subspace_motion(body.u, joint_elements(link, v)), body.du)
+            Shift(body.p - origin)
+            .acceleration(up)
+            .through_joint(subspace_motion(body.u, joint_elements(link, v)), body.du)
         )
         A.append(Shift(body.d).acceleration(through))  # 2, w dw a
         kbar.append(body.M.newton_euler(A[-1]))  # 3

@@ -67,6 +67,6 @@ def reactions(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    by = crba if tree.coupled else aba
-    a = by.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # accelerations do not change by regrouping
+    method = crba if tree.coupled else aba
+    a = method.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # accelerations do not change by regrouping
     return body_reactions(tree, q, joint_forces(tree, q, v, a, frames, wrench))

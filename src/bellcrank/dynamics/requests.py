@@ -76,9 +76,9 @@ def check_request(mechanism: Mechanism, request: Request) -> None:
     if not _methods_solving(q.through or q.name):
         raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
     if not applicable_methods(q.name, mechanism.tree):
-        if not mechanism.loops and all(by.topology == "loops" for by in _methods_solving(q.name)):
+        if not mechanism.loops and all(candidate.topology == "loops" for candidate in _methods_solving(q.name)):
             raise InputError(f'{q.name} needs loops, but mechanism "{mechanism.name}" has none.')
-        ways = "; ".join(f"{by.name} covers {by.topology}" for by in _methods_solving(q.name))
+        ways = "; ".join(f"{candidate.name} covers {candidate.topology}" for candidate in _methods_solving(q.name))
         raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
     if request.method != "auto":
         method(request.method, q.name, mechanism.tree)
@@ -108,7 +108,7 @@ def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
 
 
 def _methods_solving(name: str) -> list[Method]:
-    return [by for by in list(METHODS.values()) if name in by.solves]
+    return [method for method in list(METHODS.values()) if name in method.solves]
 
 
 # -- which methods may answer

@@ -41,14 +41,14 @@ NO_END = (NO_MOTION, ZERO_FORCE_SIX)
 
 
 def _receive_velocity() -> SegmentExchange:
-    found = yield FromParent((ZERO, ZERO))
-    return found
+    velocity = yield FromParent((ZERO, ZERO))
+    return velocity
 
 
 def _receive_ends(gravity: Vec) -> SegmentExchange:
     """Receive the acceleration of the inner end and the force at the outer one; twice."""
-    found = yield FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
-    return found
+    ends = yield FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
+    return ends
 
 
 def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vector) -> BodyRecursion:
@@ -89,9 +89,9 @@ def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vect
     yield HandOn(segment)
     (a, g), _ = yield from _receive_ends(gravity)
     step("a", link.name)
-    found, A = joint_accelerations(X, S, c, freed, a, g)
+    accelerations, A = joint_accelerations(X, S, c, freed, a, g)
     yield HandOn(((A, g), NO_END))
-    return found
+    return accelerations
 
 
 def end(gravity: Vec, *none: Vector) -> BodyRecursion:

@@ -262,8 +262,8 @@ class Adjoint:
     def _cached(self, key: Any, make: Callable[[], Made]) -> Made:
         if key not in self._cache:
             self._cache[key] = make()
-        found: Made = self._cache[key]
-        return found
+        entry: Made = self._cache[key]
+        return entry
 
     def _final_weights(self, dynamics: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # a kernel does not accept these
@@ -375,5 +375,5 @@ def gradient(
         If an argument is invalid. Steps are fixed (1 ms without step=), so tolerance= is not accepted.
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    made = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
-    return made.run(seconds, q0, v0, x0, **settings)
+    adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
+    return adjoint.run(seconds, q0, v0, x0, **settings)

@@ -307,9 +307,9 @@ class Lanes:
                 states[self.layout.place("next"), n:] = NEVER_TIME
         return LaneBlocks(code, states, self.batch.parameters[runs].T, self.batch.input_table[runs], rows)
 
-    def single_run(self, run: int, by: Dynamics, state: Array) -> Array:
-        """Return the final state of the run with index `run` from another `state`, by the graphs of `by`."""
-        code = self.code(by)
+    def single_run(self, run: int, dynamics: Dynamics, state: Array) -> Array:
+        """Return the final state of the run with index `run` from another `state`, by the graphs of `dynamics`."""
+        code = self.code(dynamics)
         one = self._blocks(code, np.array([run]), empty_buffer((code.lanes, 4, code.program.row)), state)
         while not one.done:
             one.advance()

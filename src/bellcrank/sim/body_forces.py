@@ -31,8 +31,8 @@ def checked_law(mechanism: Mechanism, law: Any) -> ForceLaw:
         raise InputError("everywhere: a law for all bodies has no free parameters; use forces= for single frames.")
 
     def force(place: Sequence[Scalar], velocity: Sequence[Scalar], mass: Scalar) -> Sequence[Scalar]:
-        found = call_user_function(LAW_DESCRIPTION, law, place, velocity, mass, expected="(place, velocity, mass)")
-        return named_scalars(LAW_DESCRIPTION, found, AXES)
+        components = call_user_function(LAW_DESCRIPTION, law, place, velocity, mass, expected="(place, velocity, mass)")
+        return named_scalars(LAW_DESCRIPTION, components, AXES)
 
     return force
 

@@ -289,12 +289,12 @@ class Dynamics(ABC):
         """
 
     @abstractmethod
-    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the state at the end of a step, trouble (a status, or 0), and new values of the measured fields.
 
         Parameters
         ----------
-        made
+        step
             The step of the integrator.
         old
             Fields of the program's state before the step.

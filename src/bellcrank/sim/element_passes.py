@@ -90,7 +90,7 @@ class ElementPasses:
         count = Counter(body for body, _ in wrenches)
         acts = [(body, wrench) for body, wrench in wrenches if count[body] <= MAX_BODY_WRENCHES]
         for body in (body for body, n in count.items() if n > MAX_BODY_WRENCHES):
-            first, *more = (wrench for at, wrench in wrenches if at == body)
+            first, *more = (wrench for index, wrench in wrenches if index == body)
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
         return frame_passes.generalised_forces(self.mechanism, acts, q)
 
@@ -183,7 +183,7 @@ class ElementPasses:
         names, ends = self.mechanism.columns, accumulate((len(e.states) for e in self.elements), initial=0)
         indices = []
         for e, first_state in zip(self.elements, ends, strict=False):
-            q, v = ([of.index(joint) for joint in getattr(e, "joints", ())] for of in names)
+            q, v = ([columns.index(joint) for joint in getattr(e, "joints", ())] for columns in names)
             carrier_indices = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
             bodies = [MOTION_AND_AXES_RESULTS * k + i for k in carrier_indices for i in range(MOTION_AND_AXES_RESULTS)]
             element_indices = {

@@ -106,10 +106,10 @@ class GpuStepper(Stepper):
 
     def _run(self, s: Array, u: Array) -> None:
         """Run the ticks of an action."""
-        nu, made = self._action.nu, self._action
-        p = self.xp.ascontiguousarray(self._run_data[0, made.layout.size :])
+        nu, action = self._action.nu, self._action
+        p = self.xp.ascontiguousarray(self._run_data[0, action.layout.size :])
         rows, counts = self._none
-        self._loop.launch(made.ticks, s, p, u, (nu, 1), rows, 0, counts)
+        self._loop.launch(action.ticks, s, p, u, (nu, 1), rows, 0, counts)
 
     def _restarted_rows(self, row: Array) -> Array:
         """Start the runs again that have ended, and return the rows with their new starts."""

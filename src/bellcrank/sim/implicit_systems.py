@@ -64,8 +64,8 @@ class ImplicitSystems:
             return LowRankMatrix(values["left"], values["right"]) if product else values["J"]
 
         def factored(**values: Any) -> dict[str, Any]:
-            made = implicit_solver(matrix(values), values["g"])
-            middle = made.middle if isinstance(made, WoodburySolver) else made
+            solver = implicit_solver(matrix(values), values["g"])
+            middle = solver.middle if isinstance(solver, WoodburySolver) else solver
             return {"rows": middle.rows, "reciprocal": middle.reciprocal}
 
         def solved(rows: Any, reciprocal: Any, b: Any, **values: Any) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class JacobianOperator:
         for link in m.tree.links:
             if link.joint.mimic is not None:
                 continue
-            q, v, x_v = ([of[i] for i in at] for of, at in self._joint_vectors(link, y, x))
+            q, v, x_v = ([vector[i] for i in indices] for vector, indices in self._joint_vectors(link, y, x))
             joint_part = [b[i] + g * r for i, r in zip(link.q_index, link.kind.rate(q, x_v), strict=True)]
             if type(link.kind).rate is not Kind.rate:
                 joint_part = _rate_factors(link.kind, q, v, g).solve(joint_part)

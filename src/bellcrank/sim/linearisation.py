@@ -101,8 +101,8 @@ class Linear:
     def eigenvalues(self) -> Array:
         """Eigenvalues of A, (..., n), 1/s; for a step, those of the equivalent continuous rate."""
         self._check_finite()
-        found = np.linalg.eigvals(self.A).astype(complex)
-        return found if self.step is None else np.log(found) / self.step
+        values = np.linalg.eigvals(self.A).astype(complex)
+        return values if self.step is None else np.log(values) / self.step
 
     def modes(self) -> Modes:
         """Return natural frequencies, damping and mode shapes, the slowest first; prints as a table.
@@ -160,20 +160,20 @@ class Linear:
             If there are several points, or an argument has another length.
         """
         self._check_single("deviation")
-        m, at = self.plant.system.mechanism, self.at
+        m, point = self.plant.system.mechanism, self.at
         for name, value in (("q", q), ("v", v), ("x", x)):
             many = (
                 hasattr(value, "__len__") and getattr(value, "shape", None) != () and not isinstance(value, str | dict)
             )
-            if not many or len(value) != len(at[name]) or not all(map(_is_scalar, value)):
-                raise InputError(f"deviation: {name} is {brief(value)}; expected {len(at[name])} numbers.")
-        N = position_rate_matrix(m, at["q"])
-        gap = [a - float(b) for a, b in zip(q, at["q"], strict=True)]
+            if not many or len(value) != len(point[name]) or not all(map(_is_scalar, value)):
+                raise InputError(f"deviation: {name} is {brief(value)}; expected {len(point[name])} numbers.")
+        N = position_rate_matrix(m, point["q"])
+        gap = [a - float(b) for a, b in zip(q, point["q"], strict=True)]
         inverse_motions = N / (N * N).sum(axis=-1, keepdims=True)
         moved = [sum((float(k) * g for k, g in zip(row, gap, strict=True) if k), 0.0) for row in inverse_motions]
         free = [m.columns[1].index(n.removesuffix(".q")) for n in self.states[: self._freedom_count]]
-        rest = [a - float(b) for a, b in zip(x, at["x"], strict=True)]
-        return [*(moved[i] for i in free), *(v[i] - float(at["v"][i]) for i in free), *rest]
+        rest = [a - float(b) for a, b in zip(x, point["x"], strict=True)]
+        return [*(moved[i] for i in free), *(v[i] - float(point["v"][i]) for i in free), *rest]
 
     def feedback(self, K: Any) -> Control:
         """Return the control function u = u0 - K z for the same plant without control, for bc.system(..., control=...).
@@ -237,9 +237,9 @@ class Linear:
 
     def __str__(self) -> str:
         n, m = len(self.states), len(self.inputs)
-        of = f"a step of {self.step:g} s" if self.step is not None else "the rate"
+        target = f"a step of {self.step:g} s" if self.step is not None else "the rate"
         points = f" at {'x'.join(map(str, self.batch))} points" if self.batch else ""
-        head = f"{single_line(self.plant.system.mechanism.name)}: {of}{points}, "
+        head = f"{single_line(self.plant.system.mechanism.name)}: {target}{points}, "
         head += f"{n} states, {m} inputs, {len(self.outputs)} outputs"
         if self.batch or n + m > MAX_PRINTED_COLUMNS:
             states, inputs = (single_line(", ".join(names)) for names in (self.states, self.inputs))
@@ -396,13 +396,13 @@ def linearize(
     return _matrices(plant_kernels.open, where, tangents, slopes, names, step, bad)
 
 
-def _closed_points(dynamics: Dynamics, at: OperatingPoint) -> tuple[OperatingPoint, Array]:
+def _closed_points(dynamics: Dynamics, point: OperatingPoint) -> tuple[OperatingPoint, Array]:
     """Return the points with their loops closed, and a mask of the singular ones."""
     try:
-        y, bad = dynamics.closure.closed_points(at.y, at.p)
+        y, bad = dynamics.closure.closed_points(point.y, point.p)
     except InputError as error:
         raise InputError(f"at: {error}") from None
-    return replace(at, y=y), bad
+    return replace(point, y=y), bad
 
 
 def _output_names(s: System, states: tuple[str, ...], requested: Sequence[str] | None) -> tuple[str, ...]:
@@ -421,7 +421,7 @@ def _output_names(s: System, states: tuple[str, ...], requested: Sequence[str] |
 
 def _matrices(
     plant: OpenSystem,
-    at: OperatingPoint,
+    point: OperatingPoint,
     t: LinearisationKernels,
     s: PointDerivatives,
     outputs: tuple[str, ...],
@@ -429,15 +429,15 @@ def _matrices(
     bad: Array,
 ) -> Linear:
     """Return the derivatives as matrices, in the shape of the batch."""
-    n, identity = len(t.names), np.eye(len(t.names), s.by.shape[1])
-    seen = {name: s.seen_by[..., k] for k, name in enumerate(t.outputs)}
-    of_states = {name: np.broadcast_to(identity[k], s.by.shape[:2]) for k, name in enumerate(t.names)}
+    n, identity = len(t.names), np.eye(len(t.names), s.derivatives.shape[1])
+    seen = {name: s.seen_derivatives[..., k] for k, name in enumerate(t.outputs)}
+    of_states = {name: np.broadcast_to(identity[k], s.derivatives.shape[:2]) for k, name in enumerate(t.names)}
     rows = [(of_states if name in of_states else seen)[name] for name in outputs]
-    AB = np.swapaxes(s.by, 1, 2)
-    CD = np.stack(rows, axis=1) if rows else np.zeros((len(at.y), 0, s.by.shape[1]))
+    AB = np.swapaxes(s.derivatives, 1, 2)
+    CD = np.stack(rows, axis=1) if rows else np.zeros((len(point.y), 0, s.derivatives.shape[1]))
     arrays = [AB[..., :n], AB[..., n:], CD[..., :n], CD[..., n:], s.rate, np.swapaxes(s.moved[:, :n], 1, 2)]
-    A, B, C, D, rate, shapes = (_masked(x, bad).reshape((*at.shape, *x.shape[1:])) for x in arrays)
-    return Linear(A, B, C, D, t.names, plant.requested, outputs, at.vectors, rate, shapes, step, plant)
+    A, B, C, D, rate, shapes = (_masked(x, bad).reshape((*point.shape, *x.shape[1:])) for x in arrays)
+    return Linear(A, B, C, D, t.names, plant.requested, outputs, point.vectors, rate, shapes, step, plant)
 
 
 def _is_scalar(x: Any) -> bool:
@@ -454,7 +454,9 @@ def _masked(x: Array, bad: Array) -> Array:
 
 def _warn_not_finite(s: System, bad: Array, slopes: PointDerivatives) -> None:
     """Warn about points where derivatives are not finite."""
-    broken = bad | ~np.isfinite(slopes.by).all(axis=(1, 2)) | ~np.isfinite(slopes.seen_by).all(axis=(1, 2))
+    broken = (
+        bad | ~np.isfinite(slopes.derivatives).all(axis=(1, 2)) | ~np.isfinite(slopes.seen_derivatives).all(axis=(1, 2))
+    )
     if broken.any():
         indices = ", ".join(map(str, np.flatnonzero(broken)[:8])) + (", ..." if broken.sum() > 8 else "")
         why = (

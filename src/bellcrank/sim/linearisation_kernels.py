@@ -40,8 +40,8 @@ class PointDerivatives:
 
     rate: Array  # dz/dt, (points, n); empty for a step
     seen: Array  # outputs, (points, outputs)
-    by: Array  # derivatives of the rate, or of z after the step, (points, directions, n)
-    seen_by: Array  # derivatives of the outputs, (points, directions, outputs)
+    derivatives: Array  # derivatives of the rate, or of z after the step, (points, directions, n)
+    seen_derivatives: Array  # derivatives of the outputs, (points, directions, outputs)
     moved: Array  # displacements of all joints, along v, (points, directions, nv)
 
 
@@ -176,8 +176,8 @@ class LinearisationKernels:
         if self._rate_matrix_kernel is None or not v.any():
             return np.zeros((*moved.shape[:-1], m.nq))
         along = np.einsum("rv,rvq->rq", v, position_rate_matrix(m, q))
-        found: Array = self._rate_matrix_kernel(q=q[:, None], xi=moved, d_q=along[:, None])
-        return found
+        change: Array = self._rate_matrix_kernel(q=q[:, None], xi=moved, d_q=along[:, None])
+        return change
 
 
 def position_rate_matrix(m: Mechanism, q: Array) -> Array:

@@ -40,8 +40,8 @@ SUFFICIENT_E, SUFFICIENT_E_RATIO = 2.0, 1.5
 class LoopClosure(Closure):
     """The loops of a system, by one of its coordinate partitions."""
 
-    def __init__(self, by: LoopedDynamics) -> None:
-        self.dynamics = by
+    def __init__(self, dynamics: LoopedDynamics) -> None:
+        self.dynamics = dynamics
 
     def neutral(self) -> Array:
         """Return the nearest configuration with closed loops to the one with all joints at zero."""

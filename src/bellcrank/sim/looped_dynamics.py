@@ -214,8 +214,8 @@ class LoopedDynamics(Dynamics):
         """Return df/dy and df/dt at the time `t`, state `y` and inputs `u`; df/dy is a product in the minimal form."""
         if self.form != "minimal" or self.nonholonomic:
             return super().linearised(t, y, u)
-        found = self.call(self._jacobian_product, t, y, u)
-        left, right = ([list(row) for row in found[key]] for key in ("left", "right"))
+        products = self.call(self._jacobian_product, t, y, u)
+        left, right = ([list(row) for row in products[key]] for key in ("left", "right"))
         return LowRankMatrix(left, right), list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
 
     @cached_property
@@ -320,29 +320,29 @@ class LoopedDynamics(Dynamics):
         """Largest gap of closed loops, relative to the natural size of each equation."""
         return LAGRANGE_GAP if self.form == "lagrange" else max(GAP_TOLERANCES[self.dtype], self.analysis.slack)
 
-    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.
 
         Parameters
         ----------
-        made
+        step
             The step of the integrator.
         old
             Fields of the program's state before the step.
         """
-        corrected = self._corrected(made.y)
+        corrected = self._corrected(step.y)
         worst, size, sound, gap = corrected["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
         trouble = where(gap < self._gap_tolerance, trouble, float(NOT_CLOSED))
-        least = MIN_DISTANCE_FIXED if made.error is None else MIN_DISTANCE_ADAPTIVE
+        least = MIN_DISTANCE_FIXED if step.error is None else MIN_DISTANCE_ADAPTIVE
         trouble = where(sound > least, trouble, float(NOT_CLOSED))
         unit = EPSILON[self.dtype]
         # Distance from a singular configuration at the start of the step.
         start_distance = sqrt(unit / maximum(old["noise"], unit * unit))
         is_resolved = where(
-            minimum(sound, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(made, old, corrected["y"])
+            minimum(sound, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(step, old, corrected["y"])
         )
         trouble = where(is_resolved > 0.5, trouble, float(NOT_CLOSED))
         noise = unit / (sound * sound)
@@ -352,9 +352,9 @@ class LoopedDynamics(Dynamics):
             {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise},
         )
 
-    def _stages_agree(self, made: Step, old: dict[str, Any], y: State) -> Scalar:
+    def _stages_agree(self, step: Step, old: dict[str, Any], y: State) -> Scalar:
         """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
-        differ = made.error or made.rough
+        differ = step.error or step.rough
         if differ is None:
             return 1.0
         before, after = (constrained_dynamics.largest_magnitude(self.system.split(state)[1]) for state in (old["y"], y))

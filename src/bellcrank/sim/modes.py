@@ -116,10 +116,10 @@ class Mode:
 
     def _consistent_states(self, xi: Array, v: Array) -> tuple[Array, Array]:
         """Return displaced positions and velocities whose dependent coordinates satisfy the loop equations."""
-        s, at = self.linear.plant.system, self.linear.at
+        s, point = self.linear.plant.system, self.linear.at
         free = [i for i, n in enumerate(s.mechanism.columns[1]) if f"{n}.q" in self.linear.states]
-        q = displaced_positions(s, at["p"], at["q"], xi, free)
-        tree = mechanism_at(s, at["p"]).tree
+        q = displaced_positions(s, point["p"], point["q"], xi, free)
+        tree = mechanism_at(s, point["p"]).tree
         return q, consistent_velocity(tree, q, v, free=dependent_mask(s, free)) if tree.loops else v
 
     @property

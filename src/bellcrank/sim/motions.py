@@ -189,9 +189,9 @@ def check_motion_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> N
         held = next((name for name, share in free_shares(plain, motions, state) if share < HELD), None)
         if held is not None:
             run = f" (run {k})" if len(y) > 1 else ""
-            by = ["the closed loops"] * bool(m.loops) + ["the other motions"] * (len(motions) > 1)
+            causes = ["the closed loops"] * bool(m.loops) + ["the other motions"] * (len(motions) > 1)
             raise InputError(
-                f'motion of "{held}": at the start{run} {" and ".join(by) or "the joints"} of "{m.name}" determine '
+                f'motion of "{held}": at the start{run} {" and ".join(causes) or "the joints"} of "{m.name}" determine '
                 f"its velocity, so no force can impose another one. Prescribe a coordinate that can move "
                 "(mechanism.loop_analysis counts the degrees of freedom), or leave this motion out."
             )
@@ -215,17 +215,17 @@ def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tup
         for k, x in prescribed_coordinate(m, name, q, v).row.items():
             rows[i, k] = x
     free = rows @ _null_space(m, y[: m.nq])
-    found, known = [], np.zeros((0, free.shape[1]))
+    shares, known = [], np.zeros((0, free.shape[1]))
     for name, row, part in zip(motions, rows, free, strict=True):
         for _ in range(2):  # once more, because the first projection leaves rounding errors
             part = part - known.T @ (known @ part)
         left, size = float(np.linalg.norm(part)), float(np.linalg.norm(row))
-        found.append(
+        shares.append(
             (name, left / size if size else 1.0)
         )  # a row that is always zero is refused by `driven_accelerations`
         if left:
             known = np.vstack([known, part / left])
-    return found
+    return shares
 
 
 def _null_space(m: Mechanism, q: Any) -> Array:

@@ -66,28 +66,28 @@ def open_system(plant: Mechanism | System, inputs: Sequence[str] | None = None, 
     return OpenSystem(_widened(s, [n for n in commands if n in added], [n for n in forces if n in added]), requested, s)
 
 
-def operating_values(plant: Mechanism | System, at: Any) -> dict[str, Any]:
+def operating_values(plant: Mechanism | System, point: Any) -> dict[str, Any]:
     """Return an operating point as a mapping.
 
     Parameters
     ----------
     plant
         Mechanism or system.
-    at
+    point
         None, an array (q), a mapping, a row of a record, or an equilibrium. An equilibrium of another plant, such as
         one without control, contributes the elements that this plant has.
     """
-    if at is None:
+    if point is None:
         return {}
-    if isinstance(at, Mapping):
-        return dict(at)  # for a row of a record: the columns that it stores
-    if not hasattr(at, "plant"):
-        return {"q": at}
-    if at.plant is plant:
-        return dict(at.at)
+    if isinstance(point, Mapping):
+        return dict(point)  # for a row of a record: the columns that it stores
+    if not hasattr(point, "plant"):
+        return {"q": point}
+    if point.plant is plant:
+        return dict(point.at)
     s = open_system(plant).system
     known = ("q", "t", *(x.name for x in s.states), *s.inputs, *s.parameters)
-    return {name: x for name, x in at.at.items() if name in known}
+    return {name: x for name, x in point.at.items() if name in known}
 
 
 def force_names(names: Iterable[Any]) -> tuple[str, ...]:

@@ -58,8 +58,8 @@ def _checked_runs(part: Any, names: Sequence[str], flat: Array) -> Iterator[int]
     known = dict[Any, Any]()
 
     def column(leaf: Any) -> Array:
-        found: Array = flat[:, names.index(leaf.args[0])]
-        return found
+        values: Array = flat[:, names.index(leaf.args[0])]
+        return values
 
     extreme_runs: set[int] = set()
     for x in expressions(part):

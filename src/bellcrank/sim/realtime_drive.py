@@ -279,7 +279,7 @@ class Drive:
             self.stop()
         y = self.simulator.dynamics.closure.checked(y.reshape(1, -1), self._parameters)
         self.shared.restart(self.program.initial_states(y, self.step)[:, 0])
-        self.kept = RowStore(self.shared.row + self.shared.nu, self._limit)
+        self.row_store = RowStore(self.shared.row + self.shared.nu, self._limit)
         self._parameter_log.restart()
         self._restarted = True
         self._code_for_state()
@@ -385,7 +385,7 @@ class Drive:
         """
         self._drain()
         with self._lock:
-            rows = self.kept.rows()
+            rows = self.row_store.rows()
         return self._recorded(rows)
 
     def _recorded(self, rows: Array) -> Record:
@@ -398,8 +398,8 @@ class Drive:
         recorded_rows.add(np.arange(1), table[None], np.array([len(table)]))
         done = RunResults(self.shared.newest()[0][:, None], recorded_rows, np.zeros(1, int), True)
         settings = {"rate": self.rate, "step": self.step, "every": self.every, "realtime": self.report()}
-        if self.kept.dropped:
-            settings["rows forgotten"] = self.kept.dropped
+        if self.row_store.dropped:
+            settings["rows forgotten"] = self.row_store.dropped
         return build_record(
             Outcome(
                 self.simulator.dynamics, self.simulator.integrator, self._layout, done, (), inputs, self._parameters,
@@ -430,7 +430,7 @@ class Drive:
         if group.bound is not None:
             state[self._layout.place("bound")] = group.bound[0]
         if group.dynamics not in self._codes:
-            self._codes[group.dynamics] = LoopCode(self.simulator.program(by=group.dynamics))
+            self._codes[group.dynamics] = LoopCode(self.simulator.program(dynamics=group.dynamics))
         return self._codes[group.dynamics]
 
     def _wait_for_first_period(self, timeout: float = 10.0) -> None:
@@ -452,7 +452,7 @@ class Drive:
         """Move rows from the ring to the record."""
         with self._lock:
             rows = self.shared.drain()
-            self.kept.add(rows)
+            self.row_store.add(rows)
             if self._files is not None and len(rows):
                 self._unwritten.append(rows)
 
@@ -474,7 +474,7 @@ class Drive:
     def _close_file(self) -> None:
         if self._growing is not None:
             try:
-                self._growing.finish(self._recorded(self.kept.rows()[-1:]))
+                self._growing.finish(self._recorded(self.row_store.rows()[-1:]))
             except OSError as error:
                 self._give_up_file(error)
             self._growing = None

@@ -58,10 +58,10 @@ class SearchPoint:
 class RestSearch:
     """Equilibrium search for one plant, guess, and choice of held and free quantities."""
 
-    def __init__(self, plant: Mechanism | System, at: Any, hold: Any, free: Any) -> None:
+    def __init__(self, plant: Mechanism | System, point: Any, hold: Any, free: Any) -> None:
         held_values = dict(hold) if isinstance(hold, Mapping) else dict.fromkeys(_checked_names("hold", hold))
         free_names = None if free is None else _checked_names("free", free)
-        self.plant, start_values = plant, operating_values(plant, at)
+        self.plant, start_values = plant, operating_values(plant, point)
         opened_system = open_system(plant, None, force_names((*start_values, *held_values, *(free_names or ())))).system
         self._read_hold(opened_system, held_values)
         self._read_free(opened_system, free_names)
@@ -135,17 +135,17 @@ class RestSearch:
 
     # -- on the way
 
-    def _suitable_dynamics(self, at: OperatingPoint) -> Dynamics:
+    def _suitable_dynamics(self, point: OperatingPoint) -> Dynamics:
         """Return dynamics with independent coordinates that suit the point, the held ones among them if possible."""
         closure = self.prepared.dynamics.closure
         try:
-            return closure.common_dynamics(at.y, at.p, self.held)
+            return closure.common_dynamics(point.y, point.p, self.held)
         except InputError:
-            return closure.common_dynamics(at.y, at.p)
+            return closure.common_dynamics(point.y, point.p)
 
-    def equations(self, at: OperatingPoint) -> Equations[SearchPoint]:
-        """Return the equations to be solved, linearised at the point `at`."""
-        s, dynamics = self.system, self._suitable_dynamics(at)
+    def equations(self, point: OperatingPoint) -> Equations[SearchPoint]:
+        """Return the equations to be solved, linearised at `point`."""
+        s, dynamics = self.system, self._suitable_dynamics(point)
         coordinates, k = self.prepared.tangents(dynamics, ()).names, len(dynamics.independent)
         pinned = [f"{n}.q" for n in self.held if f"{n}.q" in coordinates[:k]]
         dependent_held = [n for n in self.held if f"{n}.q" not in coordinates[:k]]
@@ -154,7 +154,7 @@ class RestSearch:
             n for n in self.hold if n not in pinned and n not in non_joints and self._needs_equation(n, dependent_held)
         )
         tangents = self.prepared.tangents(dynamics, watched)
-        slopes = tangents(at)
+        slopes = tangents(point)
         free = [j for j, n in enumerate(coordinates) if not k <= j < 2 * k and n not in pinned and n not in self.hold]
         columns = [*free, *range(len(coordinates), len(coordinates) + len(tangents.inputs))]
         unknowns = (*(coordinates[j] for j in free), *self.prepared.open.requested)
@@ -165,9 +165,9 @@ class RestSearch:
             + [NEGLIGIBLE_EFFECTS[1]] * len(watched)
         )
         return Equations(
-            SearchPoint(at, dynamics, unknowns, (*coordinates[k:], *watched), slopes.moved[0, columns]),
+            SearchPoint(point, dynamics, unknowns, (*coordinates[k:], *watched), slopes.moved[0, columns]),
             np.concatenate([slopes.rate[0, k:], hold_errors]),
-            np.concatenate([slopes.by[0, columns][:, k:], slopes.seen_by[0, columns]], axis=1).T,
+            np.concatenate([slopes.derivatives[0, columns][:, k:], slopes.seen_derivatives[0, columns]], axis=1).T,
             np.array([self.scales.get(n, 1.0) for n in unknowns]),
             np.array(negligible),
         )
@@ -222,7 +222,7 @@ class RestSearch:
                 break
             candidate, further_rounds = solve_damped(self.equations(start), self.after_step)
             rounds += further_rounds
-            best = min(best, candidate, key=lambda found: found.error)
+            best = min(best, candidate, key=lambda solution: solution.error)
             if best.error <= FAILED_RESIDUAL:
                 break
         return best, rounds
@@ -256,14 +256,14 @@ class RestSearch:
 
     def _random_restart(self, far: float, rng: np.random.Generator) -> OperatingPoint:
         """Return the guess with random displacements of the joints that are not held."""
-        at, s = self.guess, self.system
-        by = self._suitable_dynamics(at)
-        m, free = s.mechanism, [i for i in by.independent if s.mechanism.columns[1][i] not in self.held]
+        guess, s = self.guess, self.system
+        dynamics = self._suitable_dynamics(guess)
+        m, free = s.mechanism, [i for i in dynamics.independent if s.mechanism.columns[1][i] not in self.held]
         xi = np.zeros(m.nv)
         xi[free] = far * rng.normal(size=len(free))
-        y = np.array(at.y)
-        y[0, : m.nq] = displaced_positions(s, at.p[0], at.y[0, : m.nq], xi, by.independent)
-        return replace(at, y=y)
+        y = np.array(guess.y)
+        y[0, : m.nq] = displaced_positions(s, guess.p[0], guess.y[0, : m.nq], xi, dynamics.independent)
+        return replace(guess, y=y)
 
 
 def _checked_names(what: str, value: Any) -> list[str]:

@@ -44,8 +44,8 @@ class Gradient:
     independent: tuple[str, ...]
 
     def __repr__(self) -> str:
-        found = {"inputs": len(self.inputs), "parameters": len(self.parameters)}
-        shown = ", ".join(f"{n} {what}" for what, n in found.items())
+        counts = {"inputs": len(self.inputs), "parameters": len(self.parameters)}
+        shown = ", ".join(f"{n} {what}" for what, n in counts.items())
         return f"<Gradient of {self.value.size} runs: {shown}, {self.q0.shape[-1]} positions at the start>"
 
 

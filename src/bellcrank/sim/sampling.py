@@ -227,8 +227,8 @@ def sampled_state(
         Phases of its clocks.
     """
     y, phase = list(y), dict(zip(clocks(s), phases, strict=True))
-    for c, at in _controller_places(s):
-        y[at : at + len(c.variables)] = _controller_state(c, s, t, y, u, phase, at)
+    for c, first in _controller_places(s):
+        y[first : first + len(c.variables)] = _controller_state(c, s, t, y, u, phase, first)
     return y
 
 
@@ -261,10 +261,10 @@ def _selected(condition: Scalar, new: Sequence[Scalar], old: Sequence[Scalar]) -
 
 def _controller_places(s: System) -> Iterator[tuple[Sampled, int]]:
     """Yield each controller with the index in y of its first element."""
-    at = s.size - sum(len(c.variables) for c in s.sampled)
+    first = s.size - sum(len(c.variables) for c in s.sampled)
     for c in s.sampled:
-        yield c, at
-        at += len(c.variables)
+        yield c, first
+        first += len(c.variables)
 
 
 def check_sampling(s: System, h: float, watched: bool) -> None:

@@ -164,7 +164,7 @@ class Simulator:
     def program(
         self,
         mode: StepMode = None,
-        by: Dynamics | None = None,
+        dynamics: Dynamics | None = None,
         rows: bool = True,
         dtype: str | None = None,
         checks: bool = True,
@@ -175,7 +175,7 @@ class Simulator:
         ----------
         mode : tuple of bool, optional
             (adaptive steps, rows on a grid), or None for fixed steps without events.
-        by : Dynamics, optional
+        dynamics : Dynamics, optional
             Graphs of this system, as selected by `dynamics.closure`.
         rows : bool, default True
             False if only the final state is needed.
@@ -189,15 +189,17 @@ class Simulator:
         Program
             The same object for the same arguments.
         """
-        by, dtype = by or self.dynamics, dtype or self.where.dtype
+        dynamics, dtype = dynamics or self.dynamics, dtype or self.where.dtype
 
         def make() -> Program:
-            check = StepCheck(by, self.integrator, dtype) if checks and self.solver.resolve else None
+            check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
-                return fixed.program(by, self.integrator, self.summary, rows, dtype, check)
-            return AdaptiveProgram(by, self.integrator, self.events, *mode, self.summary, rows, dtype, check).program()
+                return fixed.program(dynamics, self.integrator, self.summary, rows, dtype, check)
+            return AdaptiveProgram(
+                dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
+            ).program()
 
-        return self._cached(("program", mode, by, rows, dtype, checks), make)
+        return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
 
     def whole(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
         """Return a self-contained Program without rows, which needs no other graphs during a run.
@@ -237,23 +239,23 @@ class Simulator:
         from bellcrank.sim.joined_partitions import JoinedPartitions, chosen_partitions
         from bellcrank.sim.looped_dynamics import LoopedDynamics
 
-        by = self.dynamics
-        if not isinstance(by, LoopedDynamics) or by.form != "minimal":
+        dynamics = self.dynamics
+        if not isinstance(dynamics, LoopedDynamics) or dynamics.form != "minimal":
             return None
-        parts = self._cached(("parts",), lambda: chosen_partitions(by))
+        parts = self._cached(("parts",), lambda: chosen_partitions(dynamics))
         return self._cached(
             ("joined", mode, dtype),
             lambda: JoinedPartitions(parts, [self.program(mode, x, False, dtype, False) for x in parts]),
         )
 
-    def compiled(self, lanes: int, mode: StepMode, by: Dynamics, rows: bool = True) -> CompiledProgram:
+    def compiled(self, lanes: int, mode: StepMode, dynamics: Dynamics, rows: bool = True) -> CompiledProgram:
         """Return the Program as machine code.
 
         Parameters
         ----------
         lanes : int
             Number of lanes.
-        mode, by, rows
+        mode, dynamics, rows
             See `program`.
 
         Returns
@@ -262,7 +264,8 @@ class Simulator:
             The same object for the same arguments.
         """
         return self._cached(
-            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared()
+            (lanes, mode, dynamics, rows),
+            lambda: CompiledProgram(self.program(mode, dynamics, rows, "float64"), lanes).prepared(),
         )
 
     def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
@@ -400,8 +403,8 @@ class Simulator:
 
     def _check_damping(self, h: float, parameters: Any) -> None:
         """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
-        m, by = self.system.mechanism, self.dynamics.implicit
-        self._cached(("damping", h), lambda: check_damping(self.system, by, self.integrator, h))
+        m, implicit = self.system.mechanism, self.dynamics.implicit
+        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
         if parameters is None or not m.parameters or not has_resistance(self.system):
             return
         names = list(self.system.parameters)
@@ -411,7 +414,7 @@ class Simulator:
             return
         for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
             system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
-            check_damping(system_at, by, self.integrator, h)
+            check_damping(system_at, implicit, self.integrator, h)
         # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
         checked_range = (
             values.min(axis=0) - 0.5 * np.abs(values.min(axis=0)),
@@ -459,17 +462,17 @@ class Simulator:
     def _cpu_backend(
         self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter, progress: Any
     ) -> Backend:
-        def code(by: Dynamics) -> CompiledProgram:
+        def code(dynamics: Dynamics) -> CompiledProgram:
             with progress_message(f"compiling {self.system.mechanism.name}", progress):
-                return self.compiled(self._lanes(runs), plan.mode, by, plan.keeps_rows)
+                return self.compiled(self._lanes(runs), plan.mode, dynamics, plan.keeps_rows)
 
         return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
 
     def _gpu_backend(self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter) -> Backend:
         from bellcrank.sim.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
 
-        def code(by: Dynamics) -> GpuProgram:
-            key = plan.mode, by, plan.keeps_rows, plan.where.dtype
+        def code(dynamics: Dynamics) -> GpuProgram:
+            key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
             return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
 
         return GpuBackend(code, program.layout, runs, self._memory, watch)

@@ -218,21 +218,23 @@ class StepCheck:
 
     @cached_property
     def half_step(self) -> Graph:
-        """Return the graph (t, y, h, memory, told, u, p) -> y and memory after a step of length h.
+        """Return the graph (t, y, h, memory, measurements, u, p) -> y and memory after a step of length h.
 
-        `told` holds the fields that `step_end_state` measures.
+        `measurements` holds the fields that `step_end_state` measures.
         """
         measured, memory = self.dynamics.measured_fields, self.integrator.memory(self.dynamics.problem())
         shapes: dict[str, tuple[int, ...]] = {"t": (), "y": (self.dynamics.size,), "h": ()}
         shapes |= {"memory": (memory,)} if memory else {}
-        shapes |= {"told": (len(measured),)} if measured else {}
+        shapes |= {"measurements": (len(measured),)} if measured else {}
         shapes |= {"u": (len(self.dynamics.system.inputs),)} if self.dynamics.system.inputs else {}
 
-        def stepped(t: Scalar, y: Any, h: Scalar, memory: Any = (), told: Any = (), u: Any = ()) -> dict[str, Any]:
-            made = self.integrator.step(self.dynamics.problem(u, h), t, list(y), h, list(memory))
-            before = {"y": list(y), **dict(zip(measured, told, strict=True))}
-            after, _, _ = self.dynamics.step_end_state(made, before)
-            return {"y": after, **({"memory": made.memory} if len(memory) else {})}
+        def stepped(
+            t: Scalar, y: Any, h: Scalar, memory: Any = (), measurements: Any = (), u: Any = ()
+        ) -> dict[str, Any]:
+            step = self.integrator.step(self.dynamics.problem(u, h), t, list(y), h, list(memory))
+            before = {"y": list(y), **dict(zip(measured, measurements, strict=True))}
+            after, _, _ = self.dynamics.step_end_state(step, before)
+            return {"y": after, **({"memory": step.memory} if len(memory) else {})}
 
         return self.dynamics.trace(f"{self.integrator.name}.half", stepped, shapes)
 
@@ -241,9 +243,13 @@ class StepCheck:
         half, begin, memory = 0.5 * h, now["t"] - h, dict[str, Any]()
         if "memory" in self.half_step.inputs:
             memory["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
-        told = {"told": [now[name] for name in self.dynamics.measured_fields]} if self.dynamics.measured_fields else {}
+        measurements = (
+            {"measurements": [now[name] for name in self.dynamics.measured_fields]}
+            if self.dynamics.measured_fields
+            else {}
+        )
         for t in (begin, begin + half):
-            result = self.dynamics.call(self.half_step, t, y, u, h=half, **told, **memory)
+            result = self.dynamics.call(self.half_step, t, y, u, h=half, **measurements, **memory)
             y = list(result["y"])
             memory = {key: list(result[key]) for key in memory}
         return y

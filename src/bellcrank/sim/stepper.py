@@ -360,8 +360,8 @@ class Stepper:
             self._write(self._free, np.ones(self.runs, bool), p)
 
     def _new_observations(self) -> Array:
-        found: Array = empty_buffer((*self._shape, self._action.row), self.dtype, self.xp)
-        return found
+        buffer: Array = empty_buffer((*self._shape, self._action.row), self.dtype, self.xp)
+        return buffer
 
     def _observe(self, place: Array) -> None:
         """Initialise restarted runs, and write the observations of all runs."""
@@ -545,8 +545,8 @@ class Stepper:
 class _ExclusiveUse:
     """Context manager that gives one thread exclusive use of a stepper."""
 
-    def __init__(self, of: Stepper, what: str) -> None:
-        self.stepper, self.caller = of, what
+    def __init__(self, stepper: Stepper, what: str) -> None:
+        self.stepper, self.caller = stepper, what
 
     def __enter__(self) -> None:
         if not self.stepper._lock.acquire(blocking=False):

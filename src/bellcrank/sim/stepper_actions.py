@@ -108,8 +108,8 @@ class ActionBuilder:
         def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
             now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured_fields, 0.0), "bound": NEVER_TIME}
             for k in range(self.ticks):
-                made = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, now["y"], self.h, [])
-                now["y"] = dynamics.step_end_state(made, now)[0]
+                step = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, now["y"], self.h, [])
+                now["y"] = dynamics.step_end_state(step, now)[0]
             return {"y_next": now["y"]}
 
         shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})

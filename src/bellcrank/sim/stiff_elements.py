@@ -173,9 +173,9 @@ def _frequencies_by_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element]
     for e in map(nominal, elements):
         rates = [0.0]
         if isinstance(e, Coupling):
-            at = [bodies[m.columns[1].index(joint)] for joint in e.joints]
+            indices = [bodies[m.columns[1].index(joint)] for joint in e.joints]
             for k, weights in _coupling_weights(e):
-                pairs = [f for i, w in zip(at, weights, strict=True) for f in compliance.joint_force(i, w)]
+                pairs = [f for i, w in zip(indices, weights, strict=True) for f in compliance.joint_force(i, w)]
                 rates.append(k * compliance.compliance(sum_by_body(pairs)))
         elif isinstance(e, Between) and any(six := _six_stiffnesses(e)):
             for i, axis in enumerate(compliance.axes(e.a)):

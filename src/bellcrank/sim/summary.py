@@ -75,9 +75,9 @@ class Summary:
             Elements of the final states, by name.
         """
         if item.kind in CELL_START_VALUES:
-            found = cells[self.cells.index(item)]
+            values = cells[self.cells.index(item)]
             return np.where(
-                found == CELL_START_VALUES[item.kind], np.nan, found
+                values == CELL_START_VALUES[item.kind], np.nan, values
             )  # the column had no value, or only NaN
         total = y[item.integral.name]
         if item.kind == "integral":

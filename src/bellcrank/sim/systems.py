@@ -377,8 +377,8 @@ class System:
         list of (scalar, scalar) or None
             Lowest and highest value of each element of x; None for one without limits.
         """
-        found = [pair for a in self.actuators for pair in a.limits()]
-        return found + [None] * (self.nx - len(found))
+        pairs = [pair for a in self.actuators for pair in a.limits()]
+        return pairs + [None] * (self.nx - len(pairs))
 
     def observed(self, t: Scalar, y: Vector, u: Vector) -> dict[str, Scalar]:
         """Return the outputs by name.
@@ -542,37 +542,37 @@ def _inputs_and_defaults(given: Any) -> tuple[tuple[str, ...], dict[str, float]]
 
 def _checked_actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
     known = [name for name in m.columns[1] if name in m.columns[0]]
-    found = as_tuple("actuators", given, "actuators")
-    for a in found:
+    actuators = as_tuple("actuators", given, "actuators")
+    for a in actuators:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is not an actuator; see bellcrank.actuators.")
         check_numbers(a, "actuators")
         if a.joint not in known:
             raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
-    return found
+    return actuators
 
 
 def _checked_controllers(given: Any) -> tuple[Sampled, ...]:
-    found = as_tuple("sampled", given, "sampled controllers")
-    for c in found:
+    controllers = as_tuple("sampled", given, "sampled controllers")
+    for c in controllers:
         if not isinstance(c, Sampled):
             raise InputError(f"sampled: {c!r} is not a Sampled controller; use bellcrank.Sampled(function, every=...).")
-    return found
+    return controllers
 
 
 def _control_states(given: Any, control: Control | None) -> tuple[StateVariable, ...]:
     """Return the states of the control."""
     if isinstance(given, Mapping):
         given = [StateVariable(name, "", real_number(f'state "{name}"', x)) for name, x in given.items()]
-    found = as_tuple("states", given, "states")
-    for z in found:
+    states = as_tuple("states", given, "states")
+    for z in states:
         if not isinstance(z, StateVariable):
             raise InputError(f'states: {z!r} is not a state; expected a mapping, states={{"integral": 0.0}}.')
-    if found and control is None:
+    if states and control is None:
         raise InputError(
-            f"there are states ({', '.join(str(z.name) for z in found)}) but no control that gives their rates."
+            f"there are states ({', '.join(str(z.name) for z in states)}) but no control that gives their rates."
         )
-    return found
+    return states
 
 
 def _check_columns(s: System) -> None:

@@ -155,9 +155,9 @@ class TreeDynamics(Dynamics):
         """Return `y`: all elements of a tree's state are independent."""
         return y
 
-    def step_end_state(self, made: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
-        """Return the state after the step `made`, status 0 and no new fields; `old` is not used."""
-        return made.y, 0.0, {}
+    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """Return the state after `step`, status 0 and no new fields; `old` is not used."""
+        return step.y, 0.0, {}
 
     def constrained_state(self, y: State) -> State:
         """Return the state `y` between steps, unchanged."""
@@ -172,8 +172,8 @@ class TreeDynamics(Dynamics):
 class TreeClosure(Closure):
     """Loop handling of a tree: nothing to close."""
 
-    def __init__(self, by: Dynamics) -> None:
-        self.dynamics = by
+    def __init__(self, dynamics: Dynamics) -> None:
+        self.dynamics = dynamics
 
     def neutral(self) -> Array:
         """Return the neutral positions."""

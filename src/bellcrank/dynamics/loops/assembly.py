@@ -337,5 +337,7 @@ def describe_residual(names: list[str], residual: Array, size: Array | float = 1
     size
         One over the natural size of each equation.
     """
-    found = residual_summary(names, residual, size)
-    return f"these equations are not satisfied: {found} (m, or 1 for directions)" if found else "an end is upside down"
+    summary = residual_summary(names, residual, size)
+    return (
+        f"these equations are not satisfied: {summary} (m, or 1 for directions)" if summary else "an end is upside down"
+    )

@@ -30,10 +30,10 @@ def independent_blocks(C: Array) -> list[tuple[Array, Array]]:
         rows = np.flatnonzero(column)
         for k in rows[1:]:
             mark[top(int(k))] = top(int(rows[0]))
-    found: dict[int, list[int]] = {}
+    blocks: dict[int, list[int]] = {}
     for k in range(len(pattern)):
-        found.setdefault(top(k), []).append(k)
-    return [(np.array(rows), np.flatnonzero(pattern[rows].any(axis=0))) for rows in found.values()]
+        blocks.setdefault(top(k), []).append(k)
+    return [(np.array(rows), np.flatnonzero(pattern[rows].any(axis=0))) for rows in blocks.values()]
 
 
 def _nonzero_blocks(C: Array) -> Iterator[tuple[Array, Array, Array]]:
@@ -46,8 +46,8 @@ def _nonzero_blocks(C: Array) -> Iterator[tuple[Array, Array, Array]]:
 def singular_values(C: Array) -> Array:
     """Return the singular values of each matrix in `C`, in descending order, min(m, n) of them."""
     most = min(C.shape[-2:])
-    found = [np.linalg.svd(part, compute_uv=False) for _, _, part in _nonzero_blocks(C)]
-    every = np.concatenate([*found, np.zeros((*C.shape[:-2], most))], axis=-1)
+    values = [np.linalg.svd(part, compute_uv=False) for _, _, part in _nonzero_blocks(C)]
+    every = np.concatenate([*values, np.zeros((*C.shape[:-2], most))], axis=-1)
     return np.asarray(-np.sort(-every, axis=-1)[..., :most])
 
 

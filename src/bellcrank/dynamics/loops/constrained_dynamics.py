@@ -332,10 +332,10 @@ def correct_dependent(tree: Tree, part: CoordinatePartition, q: Vector, rounds: 
 
 def largest_magnitude(values: Sequence[Scalar]) -> Scalar:
     """Return the largest absolute value among `values`."""
-    found: Scalar = 0.0
+    largest: Scalar = 0.0
     for x in values:
-        found = maximum(found, fabs(x))
-    return found
+        largest = maximum(largest, fabs(x))
+    return largest
 
 
 @dataclass(frozen=True)
@@ -418,13 +418,13 @@ def reduce_to_null_space(tree: Tree, mass: MassFunction, part: CoordinatePartiti
     )
 
 
-def _natural_elements(rank: LoopRank, found: EliminationResult) -> list[Scalar]:
+def _natural_elements(rank: LoopRank, elimination: EliminationResult) -> list[Scalar]:
     """Return the elements of E in natural sizes of both coordinates."""
     size = rank.columns
     if not size:
-        return [x for line in found.lines.values() for x in line.values()]
+        return [x for line in elimination.lines.values() for x in line.values()]
     out: list[Scalar] = []
-    for c, line in found.lines.items():
+    for c, line in elimination.lines.items():
         out += [x if size[k] == size[c] else x * (size[k] / size[c]) for k, x in line.items()]
     return out
 

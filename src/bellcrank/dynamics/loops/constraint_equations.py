@@ -245,9 +245,9 @@ def _coordinate_sum(tree: Tree, loop: Loop, q: Vector, v: Vector | None) -> Equa
     weights = loop.weights or (-1.0 * loop.value, 1.0)
     value, rate = -1.0 * loop.offset, 0.0
     jacobian: JacobianRow = {}
-    for w, (k, x, u, by) in reversed(list(zip(weights, _coordinates(tree, loop, q, v), strict=True))):
+    for w, (k, x, u, slope) in reversed(list(zip(weights, _coordinates(tree, loop, q, v), strict=True))):
         value, rate = value + w * x, rate + w * u
-        jacobian[k] = jacobian[k] + w * by if k in jacobian else w * by
+        jacobian[k] = jacobian[k] + w * slope if k in jacobian else w * slope
     return Equation(value, jacobian, 0.0, rate, (ZERO, ZERO), (ZERO, ZERO))
 
 

@@ -71,10 +71,10 @@ def displace(tree: Tree, q: Array, displacement: Array) -> Array:
 
 def ends_upright(tree: Tree, q: Array) -> Array:
     """Return a mask of the configurations `q` of `tree` in which no end of a loop is upside down."""
-    found = np.ones(q.shape[:-1], bool)
+    upright = np.ones(q.shape[:-1], bool)
     for x in end_cosines(tree, _elements(np.asarray(q, float))):
-        found &= np.asarray(x) > 0.0
-    return found
+        upright &= np.asarray(x) > 0.0
+    return upright
 
 
 def _elements(x: Array) -> list[Array]:

@@ -82,7 +82,9 @@ class Analysis:
     blocks: tuple[BlockRank, ...] = ()  # rank decision for each set of loops that share coordinates
     scales: Scales = NO_SCALES  # natural sizes of equations and coordinates
     inexact: str = ""  # warning about accelerations that lose digits (accuracy.py)
-    told: bool = False  # it began at a given configuration, so that the mechanism alone does not determine it
+    has_given_start: bool = (
+        False  # it began at a given configuration, so that the mechanism alone does not determine it
+    )
 
     @property
     def redundant(self) -> tuple[str, ...]:
@@ -204,14 +206,14 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     try:
         return analysis(mechanism)
     except ModelError:
-        cache["_closure"] = replace(analyse_tree(plain.tree, near), told=True)
+        cache["_closure"] = replace(analyse_tree(plain.tree, near), has_given_start=True)
         return _warn_doubts(mechanism, cache["_closure"])
 
 
-def _warn_doubts(mechanism: Mechanism, found: Analysis) -> Analysis:
-    for doubt in found.untrusted:
+def _warn_doubts(mechanism: Mechanism, analysis: Analysis) -> Analysis:
+    for doubt in analysis.untrusted:
         warn(f'"{mechanism.name}": {doubt}.')
-    return found
+    return analysis
 
 
 def analyse_tree(tree: Tree, start: Array) -> Analysis:
@@ -318,8 +320,8 @@ def _decide_rank(tree: Tree, q: Array, rough: float) -> Decision:
 def _examine(tree: Tree, q: Array, rough: float, walkers: int = WALKERS) -> Decision:
     samples = _random_walks(tree, q, rough, walkers)
     C = evaluate_constraints(tree, samples).C
-    by = natural_scales(tree, C)
-    return samples, decide_ranks(by.scaled(C)), by, rough
+    scales = natural_scales(tree, C)
+    return samples, decide_ranks(scales.scaled(C)), scales, rough
 
 
 def _first_assembly(tree: Tree, start: Array, row_names: list[str]) -> tuple[Array, float]:
@@ -343,7 +345,7 @@ def _first_assembly(tree: Tree, start: Array, row_names: list[str]) -> tuple[Arr
     )
 
 
-def reachable_configurations(tree: Tree, of: Analysis) -> Array:
+def reachable_configurations(tree: Tree, analysis: Analysis) -> Array:
     """Return many configurations that the mechanism can reach from the start of the analysis, some of them distant.
 
     Each random walk continues mostly in its previous direction.
@@ -352,10 +354,10 @@ def reachable_configurations(tree: Tree, of: Analysis) -> Array:
     ----------
     tree
         Kinematic tree of the mechanism.
-    of
+    analysis
         Analysis of its loops.
     """
-    return _random_walks(tree, of.samples[0], of.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
+    return _random_walks(tree, analysis.samples[0], analysis.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
 
 
 def _random_walks(
@@ -371,12 +373,12 @@ def _random_walks(
     directions = np.zeros((walkers, tree.nv))
     for _ in range(steps):
         C = evaluate_constraints(tree, current).C
-        by = natural_scales(tree, C)
+        scales = natural_scales(tree, C)
         # In natural sizes, the slide of a watch and that of a crane move by the same fraction of their range.
-        move = _allowed_motion(by.scaled(C), rng.normal(size=(walkers, tree.nv)) + straight * directions, rough)
+        move = _allowed_motion(scales.scaled(C), rng.normal(size=(walkers, tree.nv)) + straight * directions, rough)
         directions = move / np.maximum(np.sqrt(np.mean(move**2, axis=1, keepdims=True)), 1e-300)
         longest = np.maximum(np.abs(move).max(axis=1, initial=0.0, keepdims=True), 1e-300)
-        move *= by.columns * rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
+        move *= scales.columns * rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
         new, residual = assemble_batch(tree, displace(tree, current, move), rough=rough, aimed_at=EXACT_RESIDUAL)
         assembled_mask = is_assembled(tree, new, residual, rough)
         current, directions = (
@@ -407,7 +409,7 @@ def _redundancy_groups(
     tied = [x for block in blocks for x in _tied_rows(C, block, trivial)]
     trivial |= {k for members, rank in tied if not rank for k in members}
     rows = [k for k in range(C.shape[1]) if k not in trivial]
-    place = {k: at for at, k in enumerate(rows)}
+    place = {k: i for i, k in enumerate(rows)}
     tied = [x for block in blocks for x in _tied_rows(C, block, trivial)]
     groups = [RedundancyGroup(tuple(place[k] for k in members), rank) for members, rank in tied]
     return rows, tuple(sorted((g for g in groups if g.rank < len(g.places)), key=lambda g: g.places))
@@ -420,11 +422,11 @@ def _tied_rows(C: Array, block: BlockRank, trivial: set[int]) -> list[TiedRows]:
         return []
     P = redundancy(C[:, rows[:, None], block.columns], block.rank)
     loose = np.clip(TIE_MARGIN * block.rest / min(block.signal, 1.0), TIE_TOLERANCE, MAX_TIE_TOLERANCE)
-    found = []
+    groups = []
     for places in _connected_sets(np.abs(P).max(axis=0) > loose):
         followers = round(float(np.median([np.trace(x[np.ix_(places, places)]) for x in P])))
-        found.append((tuple(int(rows[k]) for k in places), len(places) - followers))
-    return found
+        groups.append((tuple(int(rows[k]) for k in places), len(places) - followers))
+    return groups
 
 
 def _row_sizes(tree: Tree, sizes: Array, rows: list[int], groups: Sequence[RedundancyGroup]) -> tuple[float, ...]:
@@ -455,13 +457,13 @@ def _connected_sets(tied: Array) -> Iterator[tuple[int, ...]]:
 
 def _independent_rows(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int, ...]:
     """Return independent rows, as many as the rank, which are regular in these configurations."""
-    found = []
+    independent = []
     for block in blocks:
         rows = np.array([k for k in block.rows if k not in trivial], int)
-        found += [
+        independent += [
             int(rows[k]) for k in _select_independent(C[:, rows[:, None], block.columns], min(block.rank, len(rows)))
         ]
-    return tuple(sorted(found))
+    return tuple(sorted(independent))
 
 
 def _select_independent(C: Array, rank: int) -> list[int]:

@@ -120,8 +120,8 @@ def _assemble_near(where: str, tree: Tree, guess: Array, free: Array, rough: flo
 def _has_branch(tree: Tree, guess: Array, rough: float) -> bool:
     """Return True if the guess nearly closes the loops, so that it has a branch."""
     near, residual = assemble_batch(tree, guess, rough=rough)
-    by = natural_scales(tree, evaluate_constraints(tree, near).C)
-    return bool(is_assembled(tree, near, residual, rough)) and relative_change(tree, by, near - guess) < NEAR_BRANCH
+    scales = natural_scales(tree, evaluate_constraints(tree, near).C)
+    return bool(is_assembled(tree, near, residual, rough)) and relative_change(tree, scales, near - guess) < NEAR_BRANCH
 
 
 def _advice(tree: Tree, guess: Array, fixed: Sequence[str]) -> str:
@@ -129,7 +129,7 @@ def _advice(tree: Tree, guess: Array, fixed: Sequence[str]) -> str:
         near, _, good = search_assembly(tree, guess)
         if good:
             moved = {x.joint.name: x.coordinates(near.tolist()) for x in tree.links if x.joint.name in fixed}
-            shown = ", ".join(f"{name} at {', '.join(f'{x:.4g}' for x in at)}" for name, at in moved.items())
+            shown = ", ".join(f"{name} at {', '.join(f'{x:.4g}' for x in values)}" for name, values in moved.items())
             return f"Without fixed joints it closes, with {shown}: fix fewer joints, or fix them nearer to that."
     return (
         "No configuration around the guess closes them either. Try a q_guess nearer to the intended configuration, and "

@@ -72,53 +72,53 @@ Product = Callable[[int, int], Scalar]
 Inverse = Callable[[Vector], list[Scalar]]
 
 
-def solve_multipliers(found: LoopRank, product: Product, right: Vector) -> Multipliers:
+def solve_multipliers(rank: LoopRank, product: Product, right: Vector) -> Multipliers:
     """Return x with N x = right.
 
     Parameters
     ----------
-    found
+    rank
         Rank of the loop equations.
     product
         product(i, j) is the element of N for j <= i, places in found.rows.
     right
         Right-hand side.
     """
-    solved = _solve(found, product, right)
-    if found.usual_sound == 1.0:
+    solved = _solve(rank, product, right)
+    if rank.usual_sound == 1.0:
         return solved
-    return replace(solved, conditioning=solved.conditioning * (1.0 / found.usual_sound))
+    return replace(solved, conditioning=solved.conditioning * (1.0 / rank.usual_sound))
 
 
-def _solve(found: LoopRank, product: Product, right: Vector) -> Multipliers:
-    n = len(found.rows)
+def _solve(rank: LoopRank, product: Product, right: Vector) -> Multipliers:
+    n = len(rank.rows)
     N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
-    names = [str(k) for k in found.rows]
-    if not found.groups:
+    names = [str(k) for k in rank.rows]
+    if not rank.groups:
         least: Scalar = 1.0
-        for pivot, size in zip(factorise(N, names)[1], _row_sizes(found, N), strict=True):
+        for pivot, size in zip(factorise(N, names)[1], _row_sizes(rank, N), strict=True):
             least = minimum(least, fabs(pivot / size))
         return Multipliers(solve(N, right, names), sqrt(least))
-    return _solve_by_groups(found, N, list(right))
+    return _solve_by_groups(rank, N, list(right))
 
 
-def _row_sizes(found: LoopRank, N: Rows) -> list[Scalar]:
+def _row_sizes(rank: LoopRank, N: Rows) -> list[Scalar]:
     """Return the diagonal of N as if all rows of a loop were as large as the largest one, since a row may vanish."""
-    each = [_scaled(row[k], found.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
+    each = [_scaled(row[k], rank.scale[k] ** -2) if k in row else 0.0 for k, row in enumerate(N)]
     most: dict[int, Scalar] = {}
-    for loop, x in zip(found.loop, each, strict=True):
+    for loop, x in zip(rank.loop, each, strict=True):
         most[loop] = maximum(most[loop], x) if loop in most else x
-    return [_scaled(most[loop], scale**2) for loop, scale in zip(found.loop, found.scale, strict=True)]
+    return [_scaled(most[loop], scale**2) for loop, scale in zip(rank.loop, rank.scale, strict=True)]
 
 
-def _solve_by_groups(found: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
+def _solve_by_groups(rank: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
     """Eliminate first the rows that depend on no other, then the groups; and substitute back."""
-    weight = _weights(found)
+    weight = _weights(rank)
     A = full_matrix([{j: _scaled(x, weight[i] * weight[j]) for j, x in row.items()} for i, row in enumerate(N)])
     b = [_scaled(x, w) for x, w in zip(b, weight, strict=True)]
-    sizes = _row_sizes(found, N)
-    blocks = _blocks(found)
-    later = [[k for other in blocks[at + 1 :] for k in other.places] for at in range(len(blocks))]
+    sizes = _row_sizes(rank, N)
+    blocks = _blocks(rank)
+    later = [[k for other in blocks[first + 1 :] for k in other.places] for first in range(len(blocks))]
     least: Scalar = 1.0
     inverses: list[Inverse] = []
     for block, rest in zip(blocks, later, strict=True):
@@ -138,18 +138,18 @@ def _solve_by_groups(found: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
 
 
-def _blocks(found: LoopRank) -> list[RedundancyGroup]:
+def _blocks(rank: LoopRank) -> list[RedundancyGroup]:
     """Return each row that is in no group as a block of its own, and then the groups."""
-    tied = {k for group in found.groups for k in group.places}
-    return [RedundancyGroup((k,), 1) for k in reversed(range(len(found.rows))) if k not in tied] + list(found.groups)
+    tied = {k for group in rank.groups for k in group.places}
+    return [RedundancyGroup((k,), 1) for k in reversed(range(len(rank.rows))) if k not in tied] + list(rank.groups)
 
 
-def _weights(found: LoopRank) -> list[float]:
+def _weights(rank: LoopRank) -> list[float]:
     """Return weights that equalise the rows of a group; independent rows keep their size."""
-    weight = [1.0] * len(found.rows)
-    for group in found.groups:
+    weight = [1.0] * len(rank.rows)
+    for group in rank.groups:
         for k in group.places:
-            weight[k] = 1.0 / found.scale[k]
+            weight[k] = 1.0 / rank.scale[k]
     return weight
 
 
@@ -216,10 +216,10 @@ def thin_cholesky(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[
 
 
 def _largest(values: Vector) -> Scalar:
-    found = values[0]
+    largest = values[0]
     for x in values[1:]:
-        found = maximum(found, x)
-    return found
+        largest = maximum(largest, x)
+    return largest
 
 
 def _scaled(x: Scalar, factor: float) -> Scalar:

@@ -118,6 +118,6 @@ def _rest(values: Array) -> Array:
     return np.concatenate([values.max(axis=0), [0.0]])
 
 
-def total_rank(found: Sequence[BlockRank]) -> int:
-    """Return the sum of the ranks of all blocks `found`."""
-    return sum(x.rank for x in found)
+def total_rank(blocks: Sequence[BlockRank]) -> int:
+    """Return the sum of the ranks of `blocks`."""
+    return sum(x.rank for x in blocks)

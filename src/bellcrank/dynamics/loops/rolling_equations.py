@@ -53,13 +53,13 @@ def relative_motion(a: FrameEnd, b: FrameEnd) -> RelativeMotion:
 
 
 def _velocity_equation(
-    a: FrameEnd, b: FrameEnd, of: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0
+    a: FrameEnd, b: FrameEnd, motion: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0
 ) -> Equation:
     """Return the equation t.(u + w x c) = 0; more: part of its derivative that is not in the accelerations."""
-    arm, back = c.cross(t), (of.d + c).cross(t)
+    arm, back = c.cross(t), (motion.d + c).cross(t)
     jacobian = jacobian_row(a, b, lambda s: -(t.dot(s.lin) + back.dot(s.ang)), lambda s: t.dot(s.lin) + arm.dot(s.ang))
-    bias = t.dot(of.acc + of.dw.cross(c) + of.w.cross(dc)) + more
-    return Equation(value, jacobian, bias, t.dot(of.u + of.w.cross(c)), (t, arm), (-t, -back))
+    bias = t.dot(motion.acc + motion.dw.cross(c) + motion.w.cross(dc)) + more
+    return Equation(value, jacobian, bias, t.dot(motion.u + motion.w.cross(c)), (t, arm), (-t, -back))
 
 
 def ball(a: FrameEnd, b: FrameEnd, loop: Loop) -> Sequence[Equation]:

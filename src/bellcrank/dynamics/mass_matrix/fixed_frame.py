@@ -14,11 +14,11 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 def transforms(tree: Tree, q: Vector) -> list[Transform]:
     """Return the transforms of `tree` at positions `q` from every parent's frame to the child's."""
-    found = []
+    result = []
     for link in tree.links:
         step("X", link.name)
-        found.append(link.transform(q))
-    return found
+        result.append(link.transform(q))
+    return result
 
 
 def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
@@ -43,8 +43,8 @@ def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
 
 def subtrees(tree: Tree) -> list[list[int]]:
     """Return for every link of `tree` itself and its descendants, parents before children."""
-    found = [[i] for i in range(len(tree.links))]
-    for i in reversed(range(len(found))):
+    descendants = [[i] for i in range(len(tree.links))]
+    for i in reversed(range(len(descendants))):
         if tree.links[i].parent >= 0:
-            found[tree.links[i].parent] += found[i]
-    return [sorted(links) for links in found]
+            descendants[tree.links[i].parent] += descendants[i]
+    return [sorted(links) for links in descendants]
