@@ -89,8 +89,8 @@ def _direct_call(kernel: Any, function: DifferentiableFunction) -> Callable[[Seq
 
     def directly(args: Sequence[Any]) -> Any:
         if on_cpu and args[0].is_cpu:
-            result = run(*[a.numpy() for a in args])
-            return {k: torch.as_tensor(x) for k, x in result.items()} if several else torch.as_tensor(result)
+            outputs = run(*[a.numpy() for a in args])
+            return {k: torch.as_tensor(x) for k, x in outputs.items()} if several else torch.as_tensor(outputs)
         if args[0].is_cuda:
             results = _on_gpu(function.for_target("cuda"), _broadcast(signature, args))
             return dict(zip(signature.outputs, results, strict=True)) if several else results[0]
@@ -196,8 +196,8 @@ def _create_operator(function: DifferentiableFunction) -> Any:
         if tensors[0].is_cuda:
             results = _on_gpu(function.for_target("cuda"), tensors)
         else:
-            kernel_results = function.for_target("cpu").kernel(*(a.detach().numpy() for a in tensors))
-            results = [torch.as_tensor(x) for x in (kernel_results.values() if several else [kernel_results])]
+            outputs = function.for_target("cpu").kernel(*(a.detach().numpy() for a in tensors))
+            results = [torch.as_tensor(x) for x in (outputs.values() if several else [outputs])]
         return tuple(results) if several else results[0]
 
     def fake(*tensors: Any) -> Any:

@@ -56,10 +56,10 @@ def bench(
     _check_frame(m, jobs, frame)
     timings = []
     with screen.progress(f"compiling {m.name}") as say:
-        for i, (q, by) in enumerate(jobs):
-            say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
+        for i, (q, solver) in enumerate(jobs):
+            say(f"{i + 1} of {len(jobs)}: {q.name} by {solver.name}")
             timings.append(
-                timing.measure_quantity(m, q.name, by.name, frame if q.option == "frame" else "", dtype, rows)
+                timing.measure_quantity(m, q.name, solver.name, frame if q.option == "frame" else "", dtype, rows)
             )
         steps = []
         for integrator in () if quantity_names else STEP_INTEGRATORS:
@@ -96,7 +96,7 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
             able = [choose_graph(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
         elif method_name != "all":
             able = [method(method_name, q.name, m.tree)]
-        jobs += [(q, by) for by in able]
+        jobs += [(q, solver) for solver in able]
     return jobs
 
 

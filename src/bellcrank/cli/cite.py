@@ -67,8 +67,8 @@ def cite(
                 able = candidates(q, m.tree)
                 if not able:
                     continue
-                by = able[0] if len(able) == 1 else graphs.choose_graph(m, Request(q))[0]
-                used.setdefault(by.name, []).append(q)
+                solver = able[0] if len(able) == 1 else graphs.choose_graph(m, Request(q))[0]
+                used.setdefault(solver.name, []).append(q)
     references: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _sources(name)]
     for by_name, names in used.items():
         citation = METHODS[by_name].citation

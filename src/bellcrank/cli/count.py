@@ -93,16 +93,16 @@ def _print_quantity(m: Mechanism, quantity_name: str, method_name: str, frame: s
     from bellcrank.cli import method_tables
 
     with screen.progress(f"tracing {quantity_name} of {m.name}"):
-        by, graph = graphs.choose_graph(m, Request(quantity_name, method_name, frame), calls=True)
-        row = method_tables.count_row(quantity_name, by.name, graph)
+        method, graph = graphs.choose_graph(m, Request(quantity_name, method_name, frame), calls=True)
+        row = method_tables.count_row(quantity_name, method.name, graph)
     if isinstance(graph, Recursion):
         row["kinds"] = [dict(zip(("bodies", "as", *LINK_CLASS_HEADINGS), kind, strict=True)) for kind in graph.kinds]
     if json:
         screen.data({"mechanism": m.name, "frame": frame or None, "rows": [row]})
         return
-    able = ", ".join(by.name for by in candidates(quantity_name, m.tree))
+    able = ", ".join(method.name for method in candidates(quantity_name, m.tree))
     chosen = f", chosen from {able}" if method_name == "auto" and "," in able else ""
-    screen.line(f"{m.name}: {quantity_name} by {by.name}{chosen}", style="bold")
+    screen.line(f"{m.name}: {quantity_name} by {method.name}{chosen}", style="bold")
     screen.line()
     screen.table(
         [TableColumn("operation"), TableColumn("number", right=True), TableColumn("", wrap=True)],

@@ -48,13 +48,13 @@ def doctor(json: JsonOpt = False) -> None:
 
     The option `json` prints JSON.
     """  # noqa: D301
-    found: list[Finding] = []
+    findings: list[Finding] = []
     with screen.progress("checking") as say:
         for check in CHECKS:
             say(f"checking {check.__name__.strip('_')}")
-            found += check()
+            findings += check()
     if json:
-        screen.data([asdict(finding) for finding in found])
+        screen.data([asdict(finding) for finding in findings])
     else:
         columns = [
             TableColumn(""),
@@ -62,8 +62,8 @@ def doctor(json: JsonOpt = False) -> None:
             TableColumn("here", wrap=True),
             TableColumn("what to do", wrap=True),
         ]
-        screen.table(columns, [(f.state, f.what, f.here, f.remedy) for f in found])
-    if any(f.state == BAD for f in found):
+        screen.table(columns, [(f.state, f.what, f.here, f.remedy) for f in findings])
+    if any(f.state == BAD for f in findings):
         raise typer.Exit(1)
 
 
@@ -84,8 +84,8 @@ def _processor() -> Iterator[Finding]:
     forced = os.environ.get("BELLCRANK_CPU")
     yield Finding("lanes", POOR if forced else GOOD, lanes, "unset BELLCRANK_CPU to use all of it" if forced else "")
     total, mine = os.cpu_count() or 1, _usable_cores()
-    told = "" if mine > 1 else "threads= and machine= need more than one"
-    yield Finding("cores", GOOD if mine > 1 else POOR, f"{mine} of {total} may be used", told)
+    remedy = "" if mine > 1 else "threads= and machine= need more than one"
+    yield Finding("cores", GOOD if mine > 1 else POOR, f"{mine} of {total} may be used", remedy)
 
 
 def _usable_cores() -> int:
@@ -108,8 +108,8 @@ def _kernels() -> Iterator[Finding]:
     wanted = -9.81 / length * math.sin(0.5)
     right = abs(got - wanted) < 1e-12
     took = f"compiled and called in {time.perf_counter() - began:.2f} s"
-    told = "" if right else f"gives {got}, expected {wanted}: please report it"
-    yield Finding("a kernel", GOOD if right else BAD, took, told)
+    remedy = "" if right else f"gives {got}, expected {wanted}: please report it"
+    yield Finding("a kernel", GOOD if right else BAD, took, remedy)
 
 
 def _cache() -> Iterator[Finding]:
@@ -179,11 +179,11 @@ def _gpu() -> Iterator[Finding]:
 
 
 def _compiler() -> Iterator[Finding]:
-    found = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
-    if found is None and importlib.util.find_spec("ziglang"):
-        found = "ziglang"
-    how = "" if found else 'needed only for FMUs and CasADi libraries: pip install "bellcrank[fmu]"'
-    yield Finding("C compiler", GOOD if found else POOR, found or "none", how)
+    compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+    if compiler is None and importlib.util.find_spec("ziglang"):
+        compiler = "ziglang"
+    how = "" if compiler else 'needed only for FMUs and CasADi libraries: pip install "bellcrank[fmu]"'
+    yield Finding("C compiler", GOOD if compiler else POOR, compiler or "none", how)
 
 
 def _packages() -> Iterator[Finding]:
@@ -200,9 +200,9 @@ def _extras() -> Iterator[Finding]:
         return
     groups: dict[str, list[str]] = {}
     for line in wanted:
-        found = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", line)
-        if found and found[2] not in ("dev", "docs"):
-            groups.setdefault(found[2], []).append(found[1])
+        match = re.match(r"([\w.-]+).*extra == ['\"]([\w-]+)['\"]", line)
+        if match and match[2] not in ("dev", "docs"):
+            groups.setdefault(match[2], []).append(match[1])
     for group, packages in groups.items():
         missing = [name for name in packages if not _installed(name)]
         here = f"without {', '.join(missing)}" if missing else ", ".join(packages)

@@ -148,5 +148,5 @@ def _announcer(seconds: float | None) -> Callable[[str], None]:
 
 def _update_live_line(watch: LiveLine, session: Any) -> None:
     shot = session.drive.snapshot()
-    by = f"{session.pilot} drives" if session.pilot else "by hand"
-    watch(shot.t, by if shot.status == "running" else f"{by}, {shot.status}", session.drive.report)
+    driver = f"{session.pilot} drives" if session.pilot else "by hand"
+    watch(shot.t, driver if shot.status == "running" else f"{driver}, {shot.status}", session.drive.report)

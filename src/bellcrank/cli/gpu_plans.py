@@ -41,11 +41,11 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
         Print JSON instead of tables.
     """
     with screen.progress(f"tracing {request.quantity} of {m.name}") as say:
-        by, graph = choose_graph(m, request, Cuda(dtype).choose)
+        method, graph = choose_graph(m, request, Cuda(dtype).choose)
         if Cuda(dtype).in_loops(graph):
-            _print_rolled_plan(m, request, by.name, graph, dtype, json)
+            _print_rolled_plan(m, request, method.name, graph, dtype, json)
             return
-        graphs = {by.name: graph}
+        graphs = {method.name: graph}
         if every:
             graphs |= {
                 other.name: trace_quantity(m, request, other)
@@ -55,7 +55,7 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
         rows = []
         for i, (name, g) in enumerate(graphs.items()):
             say(f"{i + 1} of {len(graphs)}: planning {request.quantity} by {name}")
-            rows.append(_plan_row(name, g, dtype) | {"choice": name == by.name})
+            rows.append(_plan_row(name, g, dtype) | {"choice": name == method.name})
     rows.sort(key=lambda row: -row["per_second"])
     if json:
         screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": rows})
@@ -79,10 +79,10 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
         screen.line(note, "dim")
 
 
-def _print_rolled_plan(m: Mechanism, request: Request, by: str, graph: Graph, dtype: str, json: bool) -> None:
+def _print_rolled_plan(m: Mechanism, request: Request, method_name: str, graph: Graph, dtype: str, json: bool) -> None:
     """Print the workspace of a thread for a graph of rolled loops, which is not planned."""
     row = {
-        "method": by,
+        "method": method_name,
         "operations": graph.count().arithmetic,
         "threads": 1,
         "workspace": state_loop_code(graph, dtype).room,
@@ -95,7 +95,7 @@ def _print_rolled_plan(m: Mechanism, request: Request, by: str, graph: Graph, dt
     screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
     screen.line()
     screen.line(
-        f"By {by}: {row['operations']} operations in loops over identical bodies, one thread per state, with "
+        f"By {method_name}: {row['operations']} operations in loops over identical bodies, one thread per state, with "
         f"{row['workspace']} numbers of workspace in GPU memory (docs/size.md)."
     )
 

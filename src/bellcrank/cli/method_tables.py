@@ -67,10 +67,10 @@ def print_methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, j
     rows = []
     graphs: dict[str, list[tuple[Method, Graph]]] = {q.name: [] for q in quantities}
     with screen.progress(f"tracing {m.name}") as say:
-        for i, (q, by) in enumerate(jobs):
-            say(f"{i + 1} of {len(jobs)}: {q.name} by {by.name}")
+        for i, (q, method) in enumerate(jobs):
+            say(f"{i + 1} of {len(jobs)}: {q.name} by {method.name}")
             of_frame = frame if q.option == "frame" else ""
-            graphs[q.name].append((by, graph(m, q.name, by.name, of_frame)))
+            graphs[q.name].append((method, graph(m, q.name, method.name, of_frame)))
             rows.append(_row(m, q.name, *graphs[q.name][-1], of_frame, measure))
         for row in rows:
             row["choice"] = row["method"] == _auto_method(m, row["quantity"], graphs[row["quantity"]])
@@ -102,16 +102,18 @@ def _auto_method(m: Mechanism, name: str, graphs: list[tuple[Method, Graph]]) ->
     """Return the method that auto takes, from graphs that are traced already; empty if there is only one."""
     if len(graphs) < 2:
         return ""
-    tried = {by.name for by in candidates(name, m.tree)}
+    tried = {method.name for method in candidates(name, m.tree)}
     return cheapest([pair for pair in graphs if pair[0].name in tried])[0].name
 
 
 def _inapplicable(m: Mechanism, quantities: list[Quantity]) -> dict[str, str]:
     """Return the methods of these quantities that do not cover this mechanism, with the topology they need."""
     names = {q.name for q in quantities}
-    applicable = {by.name for q in quantities for by in applicable_methods(q.name, m.tree)}
+    applicable = {method.name for q in quantities for method in applicable_methods(q.name, m.tree)}
     inapplicable = {
-        by.name: by.topology for by in METHODS.values() if by.name not in applicable and names & set(by.solves)
+        method.name: method.topology
+        for method in METHODS.values()
+        if method.name not in applicable and names & set(method.solves)
     }
     return inapplicable | {q.name: "needs the driven joints" for q in quantities if q.driven and m.loops}
 
@@ -122,21 +124,23 @@ def _jobs(m: Mechanism, quantities: list[Quantity]) -> tuple[list[tuple[Quantity
         if q.driven and m.loops:
             continue
         applicable, tried = applicable_methods(q.name, m.tree), candidates(q.name, m.tree)
-        work = {by.name: estimate(by.name, q.name, m.tree) if len(applicable) > 1 else 0.0 for by in applicable}
-        for by in applicable:
-            if by not in tried and work[by.name] > max(
+        work = {
+            method.name: estimate(method.name, q.name, m.tree) if len(applicable) > 1 else 0.0 for method in applicable
+        }
+        for method in applicable:
+            if method not in tried and work[method.name] > max(
                 0 if q.differentiates else MAX_TRACED_OPERATIONS, 3 * min(work.values())
             ):
-                left_out.append(f"{q.name} by {by.name}")
+                left_out.append(f"{q.name} by {method.name}")
             else:
-                jobs.append((q, by))
+                jobs.append((q, method))
     return jobs, left_out
 
 
-def _row(m: Mechanism, name: str, by: Method, graph: Graph, frame: str, measure: bool) -> dict[str, Any]:
-    row = count_row(name, by.name, graph) | {"predicted": costs().predicted(graph)}
+def _row(m: Mechanism, name: str, method: Method, graph: Graph, frame: str, measure: bool) -> dict[str, Any]:
+    row = count_row(name, method.name, graph) | {"predicted": costs().predicted(graph)}
     if measure:
-        kernel = kernels.kernel(m, name, by.name, frame=frame)
+        kernel = kernels.kernel(m, name, method.name, frame=frame)
         row |= {"code_size": kernel.code_size, "measured": timing.batch_time(m, kernel)}
     return row
 
@@ -186,8 +190,8 @@ def print_paper_counts(json: bool) -> None:
     head += [TableColumn("M + A\nn = 6", right=True), TableColumn("\nn = 10", right=True)]
     cells = []
     for c in comparisons:
-        printed, at = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
-        cells.append((c.row.title, printed["M"], printed["A"], *at))
+        printed, counts = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]
+        cells.append((c.row.title, printed["M"], printed["A"], *counts))
         ours = [f"{c.ours(n)} ({c.ours(n) / float(c.theirs(n)):.2f})" for n in (6, 10)]
         cells.append((f"  by {c.row.method}", str(c.M), str(c.A), *ours))
     screen.table(head, cells)

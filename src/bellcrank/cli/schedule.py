@@ -143,7 +143,7 @@ def _print(s: Schedule, title: str) -> None:
     busy, used = s.busy, sorted(set(s.where))
     for i in used[:MAX_TABLE_PROCESSORS]:
         share = busy[i] / s.makespan if s.makespan else 0.0
-        mine = sorted((s.start[k], k) for k, at in enumerate(s.where) if at == i)
+        mine = sorted((s.start[k], k) for k, processor in enumerate(s.where) if processor == i)
         bar = "#" * round(BAR_CHARACTERS * share)
         row = [str(i), str(len(mine)), _number(busy[i]), f"{100 * share:.0f} %", bar]
         rows.append([*row, _sequence([s.tasks[k].name for _, k in mine])] if listed else row)

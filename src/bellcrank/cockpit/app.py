@@ -125,8 +125,8 @@ class RequestChecks:
         """Log a refused request: its text is quoted, and the number of log lines is limited."""
         self.refusals += 1
         if self.refusals <= MAX_LOGGED_REFUSALS:
-            said = [quoted_name(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
-            log.warning("refused %s, origin %s, host %s", *said)
+            words = [quoted_name(x, 80) for x in (path, headers.get("origin", ""), headers.get("host", ""))]
+            log.warning("refused %s, origin %s, host %s", *words)
         if self.refusals == MAX_LOGGED_REFUSALS:
             log.warning("further refusals are not logged")
 

@@ -77,9 +77,13 @@ class Hub:
     def report(self) -> str:
         """Return the deadline report as a message."""
         drive = self.session.drive
-        found = drive.report()
-        found = {**found, "log": list(found.get("log", ()))[-REPORTED_LATE_PERIODS:], "status": drive.snapshot().status}
-        return m.json_message("report", **plain(found))
+        report = drive.report()
+        report = {
+            **report,
+            "log": list(report.get("log", ()))[-REPORTED_LATE_PERIODS:],
+            "status": drive.snapshot().status,
+        }
+        return m.json_message("report", **plain(report))
 
     def send_state(self) -> None:
         """Send one state to all pages, and release the levers if the driver does not hold them."""

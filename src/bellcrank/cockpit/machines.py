@@ -157,10 +157,10 @@ class Machine:
         return self.values(resting)
 
 
-def generic(m: Mechanism, by: str = "position") -> Machine:
-    """Return a machine with sliders for the joints of `m`, whose values are, `by` choice, positions or torques."""
-    if by not in SLIDER_KINDS:
-        raise InputError(unknown("way to drive", by, SLIDER_KINDS))
+def generic(m: Mechanism, slider_kind: str = "position") -> Machine:
+    """Return a machine with sliders for the joints of `m`; `slider_kind` is "position" or "torque"."""
+    if slider_kind not in SLIDER_KINDS:
+        raise InputError(unknown("way to drive", slider_kind, SLIDER_KINDS))
     start = np.asarray(m.assemble(m.neutral())[0] if m.loops else m.neutral(), float)
     driven_joints = independent_joints(m, start)
     if not driven_joints:
@@ -174,13 +174,13 @@ def generic(m: Mechanism, by: str = "position") -> Machine:
             "bellcrank.cockpit a Machine of your own, whose inputs move several joints at once."
         )
     with progress.progress_message(f"servos for {len(driven_joints)} joints of {single_line(m.name)}"):
-        return _machine_with_sliders(m, by, start, driven_joints)
+        return _machine_with_sliders(m, slider_kind, start, driven_joints)
 
 
-def _machine_with_sliders(m: Mechanism, by: str, start: Array, driven_joints: list[str]) -> Machine:
+def _machine_with_sliders(m: Mechanism, slider_kind: str, start: Array, driven_joints: list[str]) -> Machine:
     unit_of_joint = dict(zip(m.columns[1], units(m)[1], strict=True))
     control: Control
-    if by == "torque":
+    if slider_kind == "torque":
         inertia = driven_inertia(m, start[None], driven_joints)[0][0]
         levers = [
             _force_lever(m, name, unit_of_joint[name], k)
@@ -224,8 +224,8 @@ def _slider_ranges(
     """
 
     def tried(moved: list[str]) -> tuple[float, SliderRanges]:
-        found = slider_ranges(m, start, moved, _joint_ranges(m, start, moved, [size[name] for name in moved]))
-        return min((high - low) / size[name] for name, (low, high) in zip(moved, found.ends, strict=True)), found
+        ranges = slider_ranges(m, start, moved, _joint_ranges(m, start, moved, [size[name] for name in moved]))
+        return min((high - low) / size[name] for name, (low, high) in zip(moved, ranges.ends, strict=True)), ranges
 
     range_share, ranges = tried(usual)
     other = well_conditioned_joints(m, start) if m.loops and range_share < MIN_RANGE_SHARE else usual

@@ -60,5 +60,5 @@ def with_ground(run: Record, ground: Ground | None) -> Record:
     if ground is None or not len(run):
         return run
     base, patches = ground.history(float(run.t[0]), float(run.t[-1]))
-    found = dug_ground(ground.level, CELL_SIZE, base, [(patch.t, patch.cells) for patch in patches])
-    return run.noting({"ground": found.plain, "soil": ground.soil.name})
+    dug = dug_ground(ground.level, CELL_SIZE, base, [(patch.t, patch.cells) for patch in patches])
+    return run.noting({"ground": dug.plain, "soil": ground.soil.name})

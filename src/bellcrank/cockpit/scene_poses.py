@@ -35,10 +35,10 @@ def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
     tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
 
     def placed(q: Any) -> dict[str, Any]:
-        found, out = poses(tree, list(q)), []
+        placements, out = poses(tree, list(q)), []
         for mark in marks:
             link, R_FB, p_FB = tree.frames[mark]
-            R_WF, p_WF = found[link]
+            R_WF, p_WF = placements[link]
             p, R = p_WF + R_WF @ p_FB, R_WF.times(R_FB)
             out.append([x for row, t in zip(R.rows, p, strict=True) for x in (*row, t)])
         return {"poses": out}

@@ -222,8 +222,8 @@ def slider_ranges(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[t
     box = np.array([[ways[-1, 2 * k, i], ways[-1, 2 * k + 1, i]] for k, i in enumerate(driven_indices)])
     if m.loops and n > 1:
         more, share = reachable_paths(m, q, moved, _corners(home, box))
-        kept = max(1, int(np.ceil(share.min() * PATH_STEPS)))
-        box, ways = home[:, None] + share.min() * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:kept]
+        count = max(1, int(np.ceil(share.min() * PATH_STEPS)))
+        box, ways = home[:, None] + share.min() * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:count]
     return SliderRanges([(float(low), float(high)) for low, high in box], ways)
 
 

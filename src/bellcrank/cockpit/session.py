@@ -240,7 +240,7 @@ class Session:
     @property
     def methods(self) -> list[str]:
         """Names of the methods that apply to the mechanism."""
-        return ["auto", *(by.name for by in candidates("forward_dynamics", self.machine.mechanism.tree))]
+        return ["auto", *(method.name for method in candidates("forward_dynamics", self.machine.mechanism.tree))]
 
     # -- data for the page
 

@@ -48,18 +48,18 @@ class Sticks:
         radius, swing, height, bucket = (float(x) for x in self.arm.forward(theta))
         return radius, swing, height, bucket
 
-    def lever_values(self, at: TipCoordinates, rates: Sequence[float]) -> list[float]:
+    def lever_values(self, tip: TipCoordinates, rates: Sequence[float]) -> list[float]:
         """Return lever values for rates of [radius, swing, height, bucket], scaled together to keep the path straight.
 
         Parameters
         ----------
-        at
+        tip
             Position of the teeth.
         rates
             Desired rates of the four coordinates.
         """
         radius, swing, height, bucket = rates
-        lever_rates = (radius, max(-self.turn, min(self.turn, swing)) * max(at[0], 1.0), height, bucket)
+        lever_rates = (radius, max(-self.turn, min(self.turn, swing)) * max(tip[0], 1.0), height, bucket)
         share = min([1.0, *(s / abs(x) for x, s in zip(lever_rates, self.speeds, strict=True) if x)])
         return [share * x for x in lever_rates]
 

@@ -93,7 +93,9 @@ class CasadiFunction:
         """Return the function with arrays in CasADi's layout: by columns, results reduced to structural nonzeros."""
         tape, elements = Tape(), dict[tuple[str, int], Any]()
         for name, shape in self.graph.inputs.items():
-            elements |= {(name, k): tape.node("input", name, at) for at, k in enumerate(column_major_order(shape))}
+            elements |= {
+                (name, k): tape.node("input", name, position) for position, k in enumerate(column_major_order(shape))
+            }
         results, outputs = copy_to_tape(self.graph, tape, elements), dict[str, Array]()
         for name, array in results.items():
             nonzeros = [x for x in array.reshape(matrix_shape(array.shape)).T.flat if isinstance(x, Node) or x != 0.0]
@@ -179,7 +181,7 @@ def casadi_functions(content: Export) -> Iterator[CasadiFunction]:
         while any(other in used_names for other in companion_names(word)):
             word = unique_name(word, used_names)
         used_names |= dict.fromkeys(companion_names(word), 0)
-        work = sum(cost_estimates.jacobian_operations(graph, of, graph.inputs) for of in graph.shapes)
+        work = sum(cost_estimates.jacobian_operations(graph, output, graph.inputs) for output in graph.shapes)
         cost_estimates.announce_cost(f"export of {graph.name} with its jac_", work, JACOBIAN_REMEDY)
         f = CasadiFunction(word, inline(graph) if graph.calls else graph)
         yield f

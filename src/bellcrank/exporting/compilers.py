@@ -45,11 +45,11 @@ def host_platform() -> str:
     return f"{machine}-{platform.system().lower()}"
 
 
-def chosen_platforms(asked: Sequence[str] | str) -> list[str]:
-    """Return the platforms named by `asked`: "all" for all of them, this computer's for an empty list."""
-    if not isinstance(asked, str | list | tuple):
-        raise InputError(f'platforms is {brief(asked)}; expected a list of names, or "all".')
-    wanted = list(PLATFORMS) if asked == "all" else [asked] if isinstance(asked, str) else list(asked)
+def chosen_platforms(platforms: Sequence[str] | str) -> list[str]:
+    """Return the platforms that `platforms` names: "all" for all of them, this computer's for an empty list."""
+    if not isinstance(platforms, str | list | tuple):
+        raise InputError(f'platforms is {brief(platforms)}; expected a list of names, or "all".')
+    wanted = list(PLATFORMS) if platforms == "all" else [platforms] if isinstance(platforms, str) else list(platforms)
     for name in wanted:
         if name not in PLATFORMS:
             raise InputError(f'{unknown("platform", name, PLATFORMS)} "all" is all of them.')
@@ -117,8 +117,8 @@ def _compile_dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) 
     flags = [*_flags_without("-fPIC", "-shared", "-s"), "-include", str(SOURCES / "windows.h")]
     given = [*sources, str(SOURCES / "windows.c")]
     objects = [f"{k}.o" for k in range(len(given))]
-    for source, made in zip(given, objects, strict=True):
-        _run([*compiler, *flags, "-c", source, "-o", made], folder)
+    for source, object_file in zip(given, objects, strict=True):
+        _run([*compiler, *flags, "-c", source, "-o", object_file], folder)
     _run([*compiler, NO_STDLIB_FLAG, "-shared", "-s", *objects, "-o", "made", *WINDOWS_LIBRARIES], folder)
 
 

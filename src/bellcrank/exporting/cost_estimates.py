@@ -20,9 +20,9 @@ JACOBIAN_ENTRY_COST = 0.7  # share of the graph's operations per row or column o
 FMU_COST_FACTOR = 14.0
 
 
-def jacobian_operations(graph: Graph, of: str, wrt: Iterable[str]) -> float:
-    """Return the operations of the Jacobian of output `of` of `graph` by the inputs `wrt`, with calls inlined."""
-    rows = math.prod(graph.shapes[of])
+def jacobian_operations(graph: Graph, output: str, wrt: Iterable[str]) -> float:
+    """Return the operations of the Jacobian of `output` of `graph` by the inputs `wrt`, with calls inlined."""
+    rows = math.prod(graph.shapes[output])
     sizes = [math.prod(graph.inputs[x]) for x in wrt if x in graph.inputs]
     return JACOBIAN_ENTRY_COST * graph.count().arithmetic * sum(min(rows, size) for size in sizes)
 

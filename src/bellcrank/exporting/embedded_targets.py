@@ -52,8 +52,8 @@ def missing_tools() -> list[str]:
 
 def require_tools() -> None:
     """Raise an error if a tool for an emulated run is not installed."""
-    if found := missing_tools():
-        raise InputError(f"report: {', '.join(found)} not found; on Debian: {DEBIAN_INSTALL}.")
+    if missing := missing_tools():
+        raise InputError(f"report: {', '.join(missing)} not found; on Debian: {DEBIAN_INSTALL}.")
 
 
 def host_size(package: Package) -> Measurement:

@@ -181,13 +181,13 @@ def named_graph(m: Mechanism | None, quantity: Any, calls: bool = True) -> tuple
         )
     if match := DERIVATIVE.fullmatch(quantity):
         name, graph = named_graph(m, match["of"], calls=False)
-        of = next(iter(graph.shapes))
+        output = next(iter(graph.shapes))
         cost_estimates.announce_cost(
             f"export of {quoted_name(quantity)}",
-            cost_estimates.jacobian_operations(graph, of, [match["wrt"]]),
+            cost_estimates.jacobian_operations(graph, output, [match["wrt"]]),
             JACOBIAN_REMEDY,
         )
-        return f"d{name}_d{match['wrt']}", graph.jacobian(of, match["wrt"])
+        return f"d{name}_d{match['wrt']}", graph.jacobian(output, match["wrt"])
     match = FUNCTION.fullmatch(quantity)
     if match is None:
         raise InputError(

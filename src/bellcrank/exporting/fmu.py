@@ -143,7 +143,7 @@ def unknowns_graph(s: Stepper) -> Graph:
     if not has_rolled_loops(s):
         graphs = [inline(g) for g in graphs]
     tape, inputs = Tape(), {name: shape for g in graphs for name, shape in g.inputs.items()}
-    input_nodes = {at: tape.node("input", *at) for g in graphs for at in g.elements}
+    input_nodes = {element: tape.node("input", *element) for g in graphs for element in g.elements}
     results = [x for g in graphs for array in copy_to_tape(g, tape, input_nodes).values() for x in array.flat]
     all_results = np.empty(len(results), dtype=object)
     all_results[:] = results
@@ -166,8 +166,8 @@ def derivative_graphs(s: Stepper, version: int) -> dict[str, Graph]:
     if has_rolled_loops(s):
         return {"along": tangent(graph, wrt)}
     along = graph.jvp(wrt)
-    found = {"along": Graph(along.name, along.inputs, {"d_all": along.outputs["d_all"]}, along.tape)}
-    return found | ({"back": graph.vjp(wrt)} if version == 3 else {})
+    graphs = {"along": Graph(along.name, along.inputs, {"d_all": along.outputs["d_all"]}, along.tape)}
+    return graphs | ({"back": graph.vjp(wrt)} if version == 3 else {})
 
 
 def model_header(package: Package, token: str, version: int) -> str:

@@ -163,8 +163,8 @@ def worker_data(machine: Machine, simulator: Simulator, rate: float) -> dict[str
 
 def numeric_pilots(machine: Machine) -> dict[str, Any]:
     """Return the pilots of `machine` that are described by numbers; those written in Python are left out."""
-    made = {name: make() for name, make in machine.pilots.items()}
-    return {name: getattr(pilot, "plain") for name, pilot in made.items() if hasattr(pilot, "plain")}  # noqa: B009
+    pilots = {name: make() for name, make in machine.pilots.items()}
+    return {name: getattr(pilot, "plain") for name, pilot in pilots.items() if hasattr(pilot, "plain")}  # noqa: B009
 
 
 def site_data(contact: GroundContact) -> dict[str, Any]:

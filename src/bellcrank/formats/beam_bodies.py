@@ -191,7 +191,7 @@ class PlacedModal:
 
 
 def place_modal(
-    name: str, R: Array, start: Array, found: Moments, ratio: float, rayleigh: Sequence[float]
+    name: str, R: Array, start: Array, moments: Moments, ratio: float, rayleigh: Sequence[float]
 ) -> PlacedModal:
     """Return a body with modes in world axes.
 
@@ -201,7 +201,7 @@ def place_modal(
         Name of the body.
     R, start
         Axes of the structure as columns, and its origin, in the world.
-    found
+    moments
         Integrals over the mass, in axes of the structure.
     ratio
         Part of critical damping of each mode, added to Rayleigh damping.
@@ -209,11 +209,11 @@ def place_modal(
         Pair (alpha, beta), 1/s and s.
     """
     alpha, beta = rayleigh
-    inertia = np.einsum("kkii->k", found.D)
-    stiffness = inertia * found.omega**2
-    damping = inertia * (2.0 * ratio * found.omega + alpha) + beta * stiffness
-    if len(found.damping):
-        damping = damping + found.damping
+    inertia = np.einsum("kkii->k", moments.D)
+    stiffness = inertia * moments.omega**2
+    damping = inertia * (2.0 * ratio * moments.omega + alpha) + beta * stiffness
+    if len(moments.damping):
+        damping = damping + moments.damping
     nodes = tuple(
         ModalNode(
             f"{name}.{node}",
@@ -221,9 +221,9 @@ def place_modal(
             tuple(map(triple, (turn @ R.T).tolist())),
             tuple(tuple(map(triple, row)) for row in (second @ R.T).tolist()),
         )
-        for node, (shift, turn, second) in found.nodes.items()
+        for node, (shift, turn, second) in moments.nodes.items()
     )
-    integrals = modal_fields(found.A, found.B, found.D, found.E, found.F)
+    integrals = modal_fields(moments.A, moments.B, moments.D, moments.E, moments.F)
     modal = Modal(name, tuple(stiffness.tolist()), tuple(damping.tolist()), **integrals, nodes=nodes)
     return PlacedModal(modal.seen_from(name, R, np.zeros(3)), start)
 
@@ -266,6 +266,6 @@ def _piece_inertia(p: PlacedBeam, a: float, b: float) -> tuple[float, Array, Arr
 
 
 def _slices(beam: Beam, a: float, b: float) -> Iterator[tuple[float, float, Any]]:
-    for at, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
-        x = a + (b - a) * (at + 1) / 2
+    for node, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
+        x = a + (b - a) * (node + 1) / 2
         yield x, weight * (b - a) / 2, beam.profile(x / beam.length)

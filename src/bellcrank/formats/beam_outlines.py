@@ -51,7 +51,7 @@ def checked_sections(where: str, given: Any, nodes: Any) -> dict[str, float]:
 
 
 def modal_outline(
-    name: str, found: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
+    name: str, moments: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
 ) -> Outline | None:
     """Return the outline of a body with modes, or None if there is nothing to draw: a single node.
 
@@ -59,7 +59,7 @@ def modal_outline(
     ----------
     name
         Name of the body.
-    found
+    moments
         Its integrals and shapes.
     R, start
         Axes of the structure as columns, and its origin, in the world.
@@ -68,35 +68,35 @@ def modal_outline(
     sections
         {name: part of the length}.
     """
-    modes = len(found.omega)
+    modes = len(moments.omega)
     coordinates = tuple(f"{joint}.mode{k + 1}" for k in range(modes))
-    bodies = (name, *(f"{name}.{node}" for node in found.nodes))
-    if not found.pieces:
+    bodies = (name, *(f"{name}.{node}" for node in moments.nodes))
+    if not moments.pieces:
         if sections:
             raise ModelError(
                 f'flexible "{name}": sections is {brief(sections)}, but matrices do not contain cross-sections; '
                 "expected a structure of beams."
             )
-        skin = _skin(name, found, coordinates)
+        skin = _skin(name, moments, coordinates)
         return Outline(name, bodies, (), (), skin.seen_from(name, R, start)) if skin.cells else None
 
     def placed(s: BeamSlice) -> BeamSlice:
         return replace(s.seen_from(name, R, start), coordinates=coordinates)
 
-    shapes = found.displacements
-    slices = tuple(placed(s) for piece in found.pieces for s in drawn_slices(piece, shapes))
+    shapes = moments.displacements
+    slices = tuple(placed(s) for piece in moments.pieces for s in drawn_slices(piece, shapes))
     requested_sections = tuple(
-        NamedSection(x, placed(section_slice(*_piece_at(found.pieces, shapes, s)))) for x, s in sections.items()
+        NamedSection(x, placed(section_slice(*_piece_at(moments.pieces, shapes, s)))) for x, s in sections.items()
     )
     return Outline(name, bodies, slices, requested_sections)
 
 
-def _skin(name: str, found: Moments, coordinates: tuple[str, ...]) -> Skin:
+def _skin(name: str, moments: Moments, coordinates: tuple[str, ...]) -> Skin:
     """Return the nodes that lines or faces are drawn between."""
-    cells = found.cells if len(found.cells) else neighbour_lines(found.grid)
+    cells = moments.cells if len(moments.cells) else neighbour_lines(moments.grid)
     used, indices = np.unique(cells, return_inverse=True)
-    points = tuple(map(triple, found.grid[used].tolist()))
-    shift = tuple(tuple(map(triple, x.T.tolist())) for x in found.shapes[used])
+    points = tuple(map(triple, moments.grid[used].tolist()))
+    shift = tuple(tuple(map(triple, x.T.tolist())) for x in moments.shapes[used])
     return Skin(name, points, coordinates, shift, tuple(map(tuple, indices.reshape(cells.shape).tolist())))
 
 

@@ -202,24 +202,24 @@ class FlexibleBodies(ABC):
         self._add_modal_body(name, R, start, structure, damping, (alpha, beta), cuts)
 
     def _add_modal_body(
-        self, name: str, R: Array, start: Array, found: Moments, damping: float, rayleigh: tuple[float, float],
+        self, name: str, R: Array, start: Array, moments: Moments, damping: float, rayleigh: tuple[float, float],
         sections: Mapping[str, float],
     ) -> None:  # fmt: skip
         """Add a body with modes, and a massless body for each of its nodes, on joints with shared modal coordinates."""
         from bellcrank.formats import beam_bodies, beam_outlines
 
-        bent = beam_bodies.place_modal(name, R, start, found, damping, rayleigh)
-        c = found.com
-        I = found.inertia - found.mass * (c @ c * np.eye(3) - np.outer(c, c))
-        self.body(name, found.mass, start + R @ c, R @ I @ R.T)
+        bent = beam_bodies.place_modal(name, R, start, moments, damping, rayleigh)
+        c = moments.com
+        I = moments.inertia - moments.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        self.body(name, moments.mass, start + R @ c, R @ I @ R.T)
         first = bent.modal.nodes[0].joint
-        for node, place in zip(bent.modal.nodes, found.places.values(), strict=True):
+        for node, place in zip(bent.modal.nodes, moments.places.values(), strict=True):
             self.body(node.joint)
             self._check_new_name("joint", node.joint, [*self._joints, *self._loops])
             kind, point = f"{MODAL_PREFIX}{bent.modal.modes}", triple(start + R @ place)
             mimic = None if node.joint == first else Mimic(first)
             self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)
         self._modal_bodies[name] = bent
-        outline = beam_outlines.modal_outline(name, found, R, start, first, sections)
+        outline = beam_outlines.modal_outline(name, moments, R, start, first, sections)
         if outline is not None:
             self._outlines[name] = outline

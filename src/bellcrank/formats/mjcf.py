@@ -100,8 +100,8 @@ def _model_name(model: Any, source: str) -> str:
 
 
 class _MjcfReader:
-    def __init__(self, model: Any, on: ModelFlags) -> None:
-        self.m, self.on = model, on
+    def __init__(self, model: Any, flags: ModelFlags) -> None:
+        self.m, self.flags = model, flags
         self.names = ElementNames(model)
         self.lines: list[Line] = []
         self.offset = body_frame_offsets(model)
@@ -142,13 +142,13 @@ class _MjcfReader:
         return Body(name, float(m.body_mass[i]), com, matrix(R @ np.diag(m.body_inertia[i]) @ R.T))
 
     def joint(self, k: int) -> Joint:
-        m, name, disabled = self.m, self.names.joint[k], self.on.off
+        m, name, disabled = self.m, self.names.joint[k], self.flags.off
         kind, v, reference = JOINT_KINDS[m.jnt_type[k]], m.jnt_dofadr[k], m.qpos0[m.jnt_qposadr[k]]
         self.joint_kinds[name] = kind
         armature, damping = joint_contributions(m, k)
         if armature or damping:
-            told = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
-            self.lines.append(Line(f'joint "{name}"', told))
+            text = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
+            self.lines.append(Line(f'joint "{name}"', text))
         forces: dict[str, Any] = {
             "armature": float(m.dof_armature[v]) + armature,
             "damping": 0.0 if "damper" in disabled else float(m.dof_damping[v]) + damping,
@@ -172,8 +172,8 @@ class _MjcfReader:
             return math.inf
         low, high = map(float, self.m.jnt_actfrcrange[k])
         if low != -high:
-            told = f"actuatorfrcrange {low:g} {high:g}: its effort is {max(abs(low), abs(high)):g} either way"
-            self.lines.append(Line(f'joint "{name}"', told, "note"))
+            text = f"actuatorfrcrange {low:g} {high:g}: its effort is {max(abs(low), abs(high)):g} either way"
+            self.lines.append(Line(f'joint "{name}"', text, "note"))
         return max(abs(low), abs(high))
 
     def sites(self) -> list[Frame]:
@@ -182,8 +182,8 @@ class _MjcfReader:
         for i, name in enumerate(self.names.site):
             if name:
                 body = m.site_bodyid[i]
-                at = triple(m.site_pos[i] - self.offset[body])
-                frames.append(Frame(name, self.names.body[body], matrix(rotation(m.site_quat[i])), at))
+                point = triple(m.site_pos[i] - self.offset[body])
+                frames.append(Frame(name, self.names.body[body], matrix(rotation(m.site_quat[i])), point))
         if frames:
             self.lines.append(Line(f"{len(frames)} sites", "frames of the same names"))
         if len(frames) < m.nsite:

@@ -89,15 +89,15 @@ class _Compensation:
 
     def _actuator_lines(self) -> Iterator[Line]:
         names = report_names(self.model, "joint")
-        found = [name for name, x in zip(names, self.through_actuators, strict=True) if x]
-        if found:
+        joints = [name for name, x in zip(names, self.through_actuators, strict=True) if x]
+        if joints:
             text = "actuatorgravcomp: the compensation acts while actuators are enabled, driven or not; here always"
-            yield Line(element_list("joint", found), text, "note")
+            yield Line(element_list("joint", joints), text, "note")
         limited = self.through_actuators & np.array(self.model.jnt_actfrclimited, bool)
-        found = [name for name, x in zip(names, limited, strict=True) if x]
-        if found:
+        joints = [name for name, x in zip(names, limited, strict=True) if x]
+        if joints:
             text = "actuatorgravcomp: the compensation is limited by actuatorfrcrange in MuJoCo, and has no limit here"
-            yield Line(element_list("joint", found), text, "warning")
+            yield Line(element_list("joint", joints), text, "warning")
 
 
 def _carried_by(model: Any, joints: Array) -> Array:

@@ -41,8 +41,8 @@ def file_names(model: Any, kind: str) -> list[str]:
     """Return the names of this `kind` of element in the file of `model`, empty where there is none."""
     text = bytes(model.names)
     return [
-        text[at : text.index(b"\0", at)].decode("utf-8", "replace")
-        for at in getattr(model, NAME_ADDRESS_FIELDS[kind]).tolist()
+        text[address : text.index(b"\0", address)].decode("utf-8", "replace")
+        for address in getattr(model, NAME_ADDRESS_FIELDS[kind]).tolist()
     ]
 
 

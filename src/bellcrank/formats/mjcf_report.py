@@ -20,19 +20,19 @@ FREE, BALL = 0, 1  # of mjtJoint
 NONE, FIXED, AFFINE, MUSCLE = 0, 0, 1, 2  # of mjtBias and mjtGain
 
 
-def report_lines(m: Any, on: ModelFlags) -> Iterator[Line]:
-    """Yield the report lines of all topics for the compiled model `m` with flags `on`."""
-    yield from on.lines
+def report_lines(m: Any, flags: ModelFlags) -> Iterator[Line]:
+    """Yield the report lines of all topics for the compiled model `m` with `flags`."""
+    yield from flags.lines
     for lines in TOPICS.values():
-        yield from lines(m, on)
+        yield from lines(m, flags)
 
 
-def _geoms(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _geoms(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if not m.ngeom:
         return
     pairs = _touching_pairs(m)
     which = f"{m.ngeom} geoms"
-    if "contact" in on.off:
+    if "contact" in flags.off:
         yield Line(which, "contact is disabled; their inertia is in the bodies")
     elif not pairs and not m.npair:
         yield Line(which, "none can touch another; their inertia is in the bodies")
@@ -54,24 +54,24 @@ def _touching_pairs(m: Any) -> int:
     for one, other in ((above[:, None], weld[None, :]), (weld[:, None], above[None, :])):
         touch &= (one != other) | (other == 0) | (one == 0)
     a, b = np.nonzero(np.triu(touch | touch.T))
-    found = {(min(x, y), max(x, y)) for x, y in zip(body[a].tolist(), body[b].tolist(), strict=True)}
+    pairs = {(min(x, y), max(x, y)) for x, y in zip(body[a].tolist(), body[b].tolist(), strict=True)}
     excluded = {(s >> 16, s & 0xFFFF) for s in m.exclude_signature.tolist()}
-    return len(found - excluded - {(y, x) for x, y in excluded})
+    return len(pairs - excluded - {(y, x) for x, y in excluded})
 
 
-def _fluid(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _fluid(m: Any, flags: ModelFlags) -> Iterator[Line]:
     opt = m.opt
-    if (opt.density or opt.viscosity) and on.passive:
+    if (opt.density or opt.viscosity) and flags.passive:
         wind = f", wind {opt.wind.tolist()}" if np.any(opt.wind) else ""
         shapes = "; geoms with a fluid shape" if np.any(m.geom_fluid) else ""
         text = f"density {opt.density:g}, viscosity {opt.viscosity:g}{wind}{shapes}: drag and lift are not used"
         yield Line("fluid", text, "warning")
 
 
-def _limits(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _limits(m: Any, flags: ModelFlags) -> Iterator[Line]:
     names = report_names(m, "joint")
     limited = [k for k in range(m.njnt) if m.jnt_limited[k]]
-    held = "limit" in on.off
+    held = "limit" in flags.off
     level = "note" if held else "warning"
     balls = [names[k] for k in limited if m.jnt_type[k] == BALL]
     others = [names[k] for k in limited if m.jnt_type[k] > BALL]
@@ -83,8 +83,8 @@ def _limits(m: Any, on: ModelFlags) -> Iterator[Line]:
         yield Line(element_list("joint", others), text, level)
 
 
-def _friction(m: Any, on: ModelFlags) -> Iterator[Line]:
-    if "friction" in on.off:
+def _friction(m: Any, flags: ModelFlags) -> Iterator[Line]:
+    if "friction" in flags.off:
         return
     names = report_names(m, "joint")
     rubbing = [k for k in range(m.njnt) if m.dof_frictionloss[m.jnt_dofadr[k]]]
@@ -99,7 +99,7 @@ def _friction(m: Any, on: ModelFlags) -> Iterator[Line]:
         yield Line(element_list("joint", [names[k] for k in rubbing]), text, "note")
 
 
-def _springs(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _springs(m: Any, flags: ModelFlags) -> Iterator[Line]:
     """Report springs and dampers that are not linear."""
     names = report_names(m, "joint")
     for field, rows, what, switch in (
@@ -108,30 +108,32 @@ def _springs(m: Any, on: ModelFlags) -> Iterator[Line]:
         ("dof_dampingpoly", m.jnt_dofadr, "damping is not linear: its higher terms are not used", "damper"),
     ):
         values = getattr(m, field, None)
-        if values is None or switch in on.off:
+        if values is None or switch in flags.off:
             continue
-        found = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
-        if found:
-            yield Line(element_list("joint", found), what, "warning")
+        elements = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
+        if elements:
+            yield Line(element_list("joint", elements), what, "warning")
     values = getattr(m, "actuator_dampingpoly", None)
-    if values is not None and "damper" not in on.off and np.any(values):
-        found = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
-        yield Line(element_list("actuator", found), "damping is not linear: its higher terms are not used", "warning")
+    if values is not None and "damper" not in flags.off and np.any(values):
+        elements = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
+        yield Line(
+            element_list("actuator", elements), "damping is not linear: its higher terms are not used", "warning"
+        )
 
 
-def _equalities(m: Any, on: ModelFlags) -> Iterator[Line]:
-    if m.neq and "equality" not in on.off:
+def _equalities(m: Any, flags: ModelFlags) -> Iterator[Line]:
+    if m.neq and "equality" not in flags.off:
         yield Line(f"{m.neq} equalities", "held exactly: solref and solimp, which make them soft, are not used", "note")
 
 
-def _tendons(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _tendons(m: Any, flags: ModelFlags) -> Iterator[Line]:
     for i, name in enumerate(report_names(m, "tendon")):
-        pulls = list(_tendon_forces(m, i, on))
+        pulls = list(_tendon_forces(m, i, flags))
         text = f"{', '.join(pulls)} not used: what it pulls is missing" if pulls else "not used: it only measures"
         yield Line(f'tendon "{name}"', text, "warning" if pulls else "note")
 
 
-def _tendon_forces(m: Any, i: int, on: ModelFlags) -> Iterator[str]:
+def _tendon_forces(m: Any, i: int, flags: ModelFlags) -> Iterator[str]:
     """Yield the forces and inertias of a tendon."""
     for what, field, switch in (
         ("stiffness", "tendon_stiffness", "spring"),
@@ -143,17 +145,17 @@ def _tendon_forces(m: Any, i: int, on: ModelFlags) -> Iterator[str]:
         ("armature", "tendon_armature", ""),
     ):
         values = getattr(m, field, None)
-        if values is not None and switch not in on.off and np.any(values[i]):
+        if values is not None and switch not in flags.off and np.any(values[i]):
             yield what
     for actuator in contributing_actuators(m, (TENDON,), i):
         yield f'armature and damping of actuator "{report_names(m, "actuator")[actuator]}"'
 
 
-def _actuators(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _actuators(m: Any, flags: ModelFlags) -> Iterator[Line]:
     for i, name in enumerate(report_names(m, "actuator")):
         acts = _acts_without_control(m, i)
         group = int(m.actuator_group[i])
-        off = "actuation" in on.off or (0 <= group < 31 and bool(m.opt.disableactuator >> group & 1))
+        off = "actuation" in flags.off or (0 <= group < 31 and bool(m.opt.disableactuator >> group & 1))
         text = "not used: its forces are yours to give, as tau or as an actuator of a system"
         if acts:
             text += "; it acts without a control, too"
@@ -168,38 +170,38 @@ def _acts_without_control(m: Any, i: int) -> bool:
     return bool(m.actuator_biastype[i] != NONE or m.actuator_gaintype[i] not in (FIXED, AFFINE, MUSCLE) or plugin)
 
 
-def _flexes(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _flexes(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if m.nflex:
         yield Line(f"{m.nflex} flexes", "not used: what bends between their bodies is missing", "warning")
 
 
-def _plugins(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _plugins(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if m.nplugin:
         yield Line(f"{m.nplugin} plugins", "not used: what they do to the motion is missing", "warning")
 
 
-def _mocap(m: Any, on: ModelFlags) -> Iterator[Line]:
-    found = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
-    if found:
-        yield Line(element_list("body", found), "mocap: stays where the file has it", "note")
+def _mocap(m: Any, flags: ModelFlags) -> Iterator[Line]:
+    bodies = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
+    if bodies:
+        yield Line(element_list("body", bodies), "mocap: stays where the file has it", "note")
 
 
-def _sleep(m: Any, on: ModelFlags) -> Iterator[Line]:
-    if on.sleep:
+def _sleep(m: Any, flags: ModelFlags) -> Iterator[Line]:
+    if flags.sleep:
         yield Line("sleep", "not used: bodies at rest are not taken out of the motion", "note")
 
 
-def _keys(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _keys(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if m.nkey:
         yield Line(f"{m.nkey} keyframes", "not used: give states to runs yourself", "note")
 
 
-def _sensors(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _sensors(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if m.nsensor:
         yield Line(f"{m.nsensor} sensors", "not used: they do not change the motion")
 
 
-def _custom(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _custom(m: Any, flags: ModelFlags) -> Iterator[Line]:
     total = m.nnumeric + m.ntext + m.ntuple
     if total:
         yield Line(f"{total} custom fields", "not used: they do not change the motion")
@@ -208,11 +210,11 @@ def _custom(m: Any, on: ModelFlags) -> Iterator[Line]:
         yield Line(f"user data of {', '.join(sizes)}", "not used: it does not change the motion")
 
 
-def _pictures(m: Any, on: ModelFlags) -> Iterator[Line]:
+def _pictures(m: Any, flags: ModelFlags) -> Iterator[Line]:
     counts = {"cameras": m.ncam, "lights": m.nlight, "skins": m.nskin}
-    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if said:
-        yield Line(said, "not used: they do not change the motion")
+    text = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if text:
+        yield Line(text, "not used: they do not change the motion")
 
 
 TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[Line]]] = {

@@ -295,18 +295,20 @@ class MovingConstraints(ABC):
             raise ModelError(f'loop "{name}": curve is {curve!r}; expected two functions of (x, y, z).')
         self._add_gliding(name, "point_on_curve", body, point, on, origin, list(curve))
 
-    def _add_gliding(self, name: str, kind: str, body: str, point: Any, on: str, origin: Any, laws: list[Any]) -> None:
-        where = self._check_two_bodies(name, on, body)
+    def _add_gliding(
+        self, name: str, kind: str, body: str, point: Any, carrier: str, origin: Any, laws: list[Any]
+    ) -> None:
+        where = self._check_two_bodies(name, carrier, body)
         law = "|".join(function_text(where, f, 3) for f in laws)
-        ends = (_frame(f"{name}.a", on, where, origin), _frame(f"{name}.b", body, where, point))
+        ends = (_frame(f"{name}.a", carrier, where, origin), _frame(f"{name}.b", body, where, point))
         self._add_end_frames(where, *ends)
         self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, law=law)
 
-    def _check_two_bodies(self, name: str, on: str, body: str) -> str:
+    def _check_two_bodies(self, name: str, carrier: str, body: str) -> str:
         where = self._check_new_name("loop", name, [*self._joints, *self._loops])
-        self._check_body(on, where)
+        self._check_body(carrier, where)
         self._check_body(body, where)
-        if on == body:
+        if carrier == body:
             raise ModelError(f'{where}: "{body}" cannot touch itself; `on` is another body, or the ground.')
         return where
 

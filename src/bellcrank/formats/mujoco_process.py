@@ -79,10 +79,10 @@ def compile_model(text: str | None, source: str) -> tuple[Any, list[str]]:
 def _answer(printed: bytes) -> dict[str, Any]:
     """Return the last line that the process printed; MuJoCo may print something of its own before."""
     try:
-        found = json.loads(printed.splitlines()[-1])
+        answer = json.loads(printed.splitlines()[-1])
     except (IndexError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _single_line(text: str) -> str:

@@ -152,10 +152,10 @@ class _UrdfReader:
         return j
 
     def axis(self, e: XmlElement) -> tuple[float, float, float]:
-        found = e.child("axis")
-        if found is None or "xyz" not in found.attributes:
+        element = e.child("axis")
+        if element is None or "xyz" not in element.attributes:
             self.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
-        return (1.0, 0.0, 0.0) if found is None else found.vector("xyz", (1.0, 0.0, 0.0))
+        return (1.0, 0.0, 0.0) if element is None else element.vector("xyz", (1.0, 0.0, 0.0))
 
     def limits(self, e: XmlElement, kind: str) -> Limits:
         velocity, effort = (e.number(k, math.inf, infinite=True) for k in ("velocity", "effort"))
@@ -267,6 +267,6 @@ def _unused_name(name: str, taken: Sequence[str]) -> str:
 
 def _limits_text(limit: Limits) -> str:
     bounded = min(-limit.lower, limit.upper) < math.inf
-    said = [f"limits {limit.lower:g} .. {limit.upper:g}"] if bounded else []
-    said += [f"{k} {getattr(limit, k):g}" for k in ("velocity", "effort") if math.isfinite(getattr(limit, k))]
-    return ", ".join(said) or "no limits"
+    parts = [f"limits {limit.lower:g} .. {limit.upper:g}"] if bounded else []
+    parts += [f"{k} {getattr(limit, k):g}" for k in ("velocity", "effort") if math.isfinite(getattr(limit, k))]
+    return ", ".join(parts) or "no limits"

@@ -117,24 +117,24 @@ def _ends(e: XmlElement, links: Sequence[str]) -> Iterator[XmlElement]:
         yield end
 
 
-def _origin(end: XmlElement, angles: AngleReader, found: LoopClosures) -> tuple[Array, Triple]:
+def _origin(end: XmlElement, angles: AngleReader, closures: LoopClosures) -> tuple[Array, Triple]:
     """Return rotation and point of a loop's frame, from attributes of <link1> or from its <origin>."""
-    at = end if end.tag in ("link1", "link2") else end.child("origin")
-    if at is None:
+    element = end if end.tag in ("link1", "link2") else end.child("origin")
+    if element is None:
         return np.eye(3), ZERO
-    point, rpy = at.vector("xyz", ZERO), at.vector("rpy", ZERO)
+    point, rpy = element.vector("xyz", ZERO), element.vector("rpy", ZERO)
     R = angles.rpy(*rpy)
-    found.lines += [Line(at.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
+    closures.lines += [Line(element.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
     return R, point
 
 
-def _axes(e: XmlElement, kind: str, found: LoopClosures) -> Array:
+def _axes(e: XmlElement, kind: str, closures: LoopClosures) -> Array:
     """Return axes with z along the axis of the loop."""
     if kind in ("spherical", "fixed"):
         return np.eye(3)
     axis = e.child("axis")
     if axis is None or "xyz" not in axis.attributes:
-        found.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+        closures.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
     z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(z))
     if length < 1e-9:
@@ -172,8 +172,8 @@ def _coupling(e: XmlElement, name: str, links: Sequence[str], joints: Sequence[J
 
 def _path_to_root(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
     """Return the joints from a link to the root."""
-    found: list[Joint] = []
-    while link in carrier and carrier[link] not in found:
-        found.append(carrier[link])
-        link = found[-1].parent
-    return found
+    joints: list[Joint] = []
+    while link in carrier and carrier[link] not in joints:
+        joints.append(carrier[link])
+        link = joints[-1].parent
+    return joints

@@ -117,19 +117,19 @@ class XmlElement:
 
     def child(self, tag: str) -> XmlElement | None:
         """Return the only child named `tag`, or None; raise an error if there are several."""
-        found = list(self.children_named(tag))
-        if len(found) > 1:
+        matches = list(self.children_named(tag))
+        if len(matches) > 1:
             raise ReadError(
-                f"{self.where}: has {len(found)} <{tag}> (again in line {found[1].line}); expected one. Remove it."
+                f"{self.where}: has {len(matches)} <{tag}> (again in line {matches[1].line}); expected one. Remove it."
             )
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def require_child(self, tag: str) -> XmlElement:
         """Return the only child named `tag`; raise an error if there is none."""
-        found = self.child(tag)
-        if found is None:
+        element = self.child(tag)
+        if element is None:
             raise ReadError(f"{self.where}: has no <{tag}>; expected one. Add it to the file.")
-        return found
+        return element
 
 
 class _TreeBuilder(ContentHandler):

@@ -126,15 +126,15 @@ def minimize(
 
 class _Design:
     def __init__(
-        self, plant: Any, names: Sequence[str], asked: list[str], integrator: str | None, seconds: float,
+        self, plant: Any, names: Sequence[str], summary: list[str], integrator: str | None, seconds: float,
         settings: Mapping[str, Any], given: Mapping[str, Any],
     ) -> None:  # fmt: skip
         self.system = with_free(plant, names)
-        self.names, self.summary_names, self.run_options = tuple(names), asked, dict(given)
+        self.names, self.summary_names, self.run_options = tuple(names), summary, dict(given)
         self.seconds = duration("seconds", seconds)
         self.settings = {k: x for k, x in settings.items() if x is not None}
-        self.sim = Simulator(self.system, integrator, summary=asked)
-        if len(self.sim.saving.summary) != len(asked):
+        self.sim = Simulator(self.system, integrator, summary=summary)
+        if len(self.sim.saving.summary) != len(summary):
             raise InputError("a * in a summary matches several columns; expected one column each.")
         self.runs = 0
 

@@ -213,7 +213,7 @@ class Branch:
 
 
 def random_states(
-    m: Mechanism, samples: int, seed: int, actuated: Sequence[str] = (), at: Any = None
+    m: Mechanism, samples: int, seed: int, actuated: Sequence[str] = (), guess: Any = None
 ) -> tuple[Array, ...]:
     """Return random q, v and a; for closed loops on the branch assembled from a guess.
 
@@ -227,11 +227,11 @@ def random_states(
         Seed.
     actuated
         Driven joints of closed loops.
-    at
+    guess
         Guess of a configuration on the branch.
     """
     if m.loops:
-        return Branch(m, actuated, at).random_states(samples, seed)
+        return Branch(m, actuated, guess).random_states(samples, seed)
     q, v, a = m.random(seed, samples)
     scale = generator(seed).uniform(0.5, 3.0, (samples, 1))
     return q, 2.0 * v * scale, 4.0 * a * scale

@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def read_measurement(
-    m: Mechanism, path: Path, actuated: Sequence[str] = (), at: Any = None
+    m: Mechanism, path: Path, actuated: Sequence[str] = (), guess: Any = None
 ) -> tuple[Array, Array, Array, Array]:
     """Return q, v, a and tau (samples, n each) from a file.
 
@@ -32,13 +32,13 @@ def read_measurement(
         File of the measurement.
     actuated
         Driven joints; all joints by default.
-    at
+    guess
         Guess of a configuration on the branch.
     """
     table = checked_table(read_table(path), str(path))
     driven = tuple(actuated) or m.columns[1]
     if m.loops and not {f"{n}.q" for n in m.columns[0]} <= set(table):
-        q, v, a, _ = Branch(m, driven, at).motion(*_motion(table, driven, str(path)))
+        q, v, a, _ = Branch(m, driven, guess).motion(*_motion(table, driven, str(path)))
     elif m.nq != m.nv:
         raise InputError(f'"{m.name}" has quaternions; measurement files are for one-coordinate joints.')
     else:

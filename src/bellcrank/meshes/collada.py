@@ -80,14 +80,14 @@ class _ColladaReader:
 
     def _parts(self, e: Any) -> list[tuple[Any, Mesh]]:
         """Return (symbol of the material, mesh) for each list of faces of a geometry."""
-        made = []
+        parts = []
         for mesh in e.findall("mesh"):
             for kind in FACE_LISTS:
                 for faces in mesh.findall(kind):
-                    found = self._faces(faces, kind)
-                    if found is not None:
-                        made.append((faces.get("material"), compact_mesh(*found)))
-        return made
+                    corners_and_faces = self._faces(faces, kind)
+                    if corners_and_faces is not None:
+                        parts.append((faces.get("material"), compact_mesh(*corners_and_faces)))
+        return parts
 
     def _faces(self, e: Any, kind: str) -> tuple[Array, Array] | None:
         inputs = e.findall("input")
@@ -118,8 +118,8 @@ class _ColladaReader:
 
     def _colour(self, material: Any) -> tuple[float, float, float] | None:
         """Return the diffuse colour of a material's effect."""
-        found = self.ids.get(_ref(material)) if material else None
-        link = found.find("instance_effect") if found is not None else None
+        element = self.ids.get(_ref(material)) if material else None
+        link = element.find("instance_effect") if element is not None else None
         effect = self.ids.get(_ref(link.get("url"))) if link is not None else None
         text = effect.findtext(".//diffuse/color") if effect is not None else None
         numbers = [float(x) for x in text.split()] if text else []
@@ -136,8 +136,8 @@ def _corners(source: Any) -> Array:
     accessor = source.find("technique_common/accessor")
     given = accessor.attrib if accessor is not None else {}
     stride, offset = max(3, int(given.get("stride", "3"))), int(given.get("offset", "0"))
-    found: Array = numbers[offset:].reshape(-1, stride)[:, :3]
-    return found
+    corners: Array = numbers[offset:].reshape(-1, stride)[:, :3]
+    return corners
 
 
 def _fan(corners: Any) -> list[tuple[int, int, int]]:
@@ -176,5 +176,5 @@ def rotation_about(axis: Any, angle: float) -> Array:
     """Return the matrix of a rotation by `angle` about `axis` (Rodrigues)."""
     e = np.asarray(axis, float) / max(float(np.linalg.norm(axis)), 1e-300)
     K = np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])
-    found: Array = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
-    return found
+    R: Array = np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
+    return R

@@ -43,12 +43,12 @@ def read_gltf(file: Path) -> Mesh:
 
 def _chunks(data: bytes) -> tuple[bytes, bytes]:
     """Return the JSON and the binary chunk of a .glb."""
-    found, at = dict[int, bytes](), 12
-    while at + 8 <= len(data):
-        size, kind = struct.unpack_from("<II", data, at)
-        found.setdefault(kind, data[at + 8 : at + 8 + size])
-        at += 8 + size
-    return found[0x4E4F534A], found.get(0x004E4942, b"")
+    chunks, offset = dict[int, bytes](), 12
+    while offset + 8 <= len(data):
+        size, kind = struct.unpack_from("<II", data, offset)
+        chunks.setdefault(kind, data[offset + 8 : offset + 8 + size])
+        offset += 8 + size
+    return chunks[0x4E4F534A], chunks.get(0x004E4942, b"")
 
 
 class _GltfReader:
@@ -86,14 +86,17 @@ class _GltfReader:
         view = self.given["bufferViews"][a["bufferView"]]
         kind, width = np.dtype(COMPONENT_TYPES[a["componentType"]]), ELEMENT_SIZES[a["type"]]
         data = self.buffer(view["buffer"])
-        at, stride = view.get("byteOffset", 0) + a.get("byteOffset", 0), view.get("byteStride", kind.itemsize * width)
+        offset, stride = (
+            view.get("byteOffset", 0) + a.get("byteOffset", 0),
+            view.get("byteStride", kind.itemsize * width),
+        )
         rows = np.lib.stride_tricks.as_strided
-        needed = at + stride * (a["count"] - 1) + kind.itemsize * width
-        if a["count"] < 1 or at < 0 or stride < kind.itemsize * width or needed > len(data):
+        needed = offset + stride * (a["count"] - 1) + kind.itemsize * width
+        if a["count"] < 1 or offset < 0 or stride < kind.itemsize * width or needed > len(data):
             raise ValueError("an accessor beyond its buffer")
-        whole = np.frombuffer(data, np.uint8)[at:needed]
-        found: Array = rows(whole, (a["count"], kind.itemsize * width), (stride, 1)).copy().view(kind)
-        return found
+        whole = np.frombuffer(data, np.uint8)[offset:needed]
+        array: Array = rows(whole, (a["count"], kind.itemsize * width), (stride, 1)).copy().view(kind)
+        return array
 
     def _buffer(self, k: int) -> bytes:
         e = self.given["buffers"][k]
@@ -115,8 +118,8 @@ class _GltfReader:
     def _colour(self, k: int | None) -> tuple[float, float, float] | None:
         if k is None:
             return None
-        found = self.given["materials"][k].get("pbrMetallicRoughness", {}).get("baseColorFactor")
-        return (float(found[0]), float(found[1]), float(found[2])) if found else None
+        factor = self.given["materials"][k].get("pbrMetallicRoughness", {}).get("baseColorFactor")
+        return (float(factor[0]), float(factor[1]), float(factor[2])) if factor else None
 
 
 def _matrix(e: dict[str, Any]) -> Array:

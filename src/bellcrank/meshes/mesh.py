@@ -46,8 +46,8 @@ def compact_mesh(corners: Array, triangles: Array, colour: tuple[float, float, f
     """
     if triangles.size and (triangles.min() < 0 or triangles.max() >= len(corners)):
         raise ValueError("a triangle has a corner that is not there")
-    kept, index = np.unique(triangles, return_inverse=True)
-    return Mesh(corners[kept].astype(float), index.reshape(-1, 3), colour)
+    used, index = np.unique(triangles, return_inverse=True)
+    return Mesh(corners[used].astype(float), index.reshape(-1, 3), colour)
 
 
 class MeshScene:
@@ -115,5 +115,5 @@ def grid_cells(corners: Array, cells: int) -> tuple[int, Array]:
 def cell_means(corners: Array, n: int, index: Array) -> Array:
     """Return the mean of the `corners` in each of `n` cells; `index` is the cell of each corner."""
     counts = np.bincount(index, minlength=n)[:, None]
-    found: Array = np.stack([np.bincount(index, corners[:, k], n) for k in range(3)], -1) / counts
-    return found
+    means: Array = np.stack([np.bincount(index, corners[:, k], n) for k in range(3)], -1) / counts
+    return means

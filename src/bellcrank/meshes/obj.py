@@ -19,7 +19,7 @@ def read_obj(file: Path) -> Mesh:
             if word == "v":
                 corners.append([float(x) for x in rest[:3]])
             elif word == "f":
-                at = [int(x.split("/")[0]) for x in rest]
-                at = [k - 1 if k > 0 else len(corners) + k for k in at]
-                triangles += [(at[0], at[k], at[k + 1]) for k in range(1, len(at) - 1)]
+                indices = [int(x.split("/")[0]) for x in rest]
+                indices = [k - 1 if k > 0 else len(corners) + k for k in indices]
+                triangles += [(indices[0], indices[k], indices[k + 1]) for k in range(1, len(indices) - 1)]
     return Mesh(np.array(corners, float).reshape(-1, 3), np.array(triangles, int).reshape(-1, 3))

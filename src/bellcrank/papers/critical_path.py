@@ -25,7 +25,7 @@ MEASUREMENTS_FILE = Path(__file__).with_name("depth.json")  # written by bench/s
 
 def run() -> Result:
     """Compute the critical paths, and tabulate them with the measured times."""
-    paths = {n: {by: critical_path(n, by) for by in ("aba", "dca")} for n in JOINT_COUNTS}
+    paths = {n: {method: critical_path(n, method) for method in ("aba", "dca")} for n in JOINT_COUNTS}
     rows = [
         (
             str(n),
@@ -48,17 +48,17 @@ def run() -> Result:
     return Result((growth_row,), tables=(on_paper, measured_times()))
 
 
-def critical_path(n: int, by: str) -> float:
+def critical_path(n: int, method: str) -> float:
     """Return the critical path of forward dynamics of a chain, in operations.
 
     Parameters
     ----------
     n
         Number of joints.
-    by
+    method
         Method of forward dynamics, such as "aba".
     """
-    return graph(chain(n), "forward_dynamics", by).span()
+    return graph(chain(n), "forward_dynamics", method).span()
 
 
 def mass_matrix_path(n: int) -> float:

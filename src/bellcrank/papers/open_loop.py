@@ -59,7 +59,7 @@ def largest_magnitude(x: Array) -> float:
     return float(x.flat[np.abs(x).argmax()])
 
 
-def departure_time(run: Record, path: Path, by: float) -> float:
+def departure_time(run: Record, path: Path, threshold: float) -> float:
     """Return when the run first leaves the path; infinity if it never does.
 
     Parameters
@@ -68,26 +68,26 @@ def departure_time(run: Record, path: Path, by: float) -> float:
         Recorded motion.
     path
         Desired motion.
-    by
+    threshold
         Deviation of any coordinate that counts as leaving, rad or m.
     """
-    off = np.abs(desired_motion(path, run.t)[0] - run.q).max(axis=1) > by
+    off = np.abs(desired_motion(path, run.t)[0] - run.q).max(axis=1) > threshold
     return float(run.t[off.argmax()]) if off.any() else np.inf
 
 
-def path_jacobians(made: Simulator, path: Path, t: Array) -> Array:
-    """Return A = df/dy of the simulator `made` on `path` at the times `t`, (times, 2n, 2n)."""
+def path_jacobians(simulator: Simulator, path: Path, t: Array) -> Array:
+    """Return A = df/dy of `simulator` on `path` at the times `t`, (times, 2n, 2n)."""
     q, v, _ = desired_motion(path, t)
-    matrices = made.dynamics.state_jacobian.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
+    matrices = simulator.dynamics.state_jacobian.evaluate(t=t, y=np.concatenate([q, v], axis=-1))["ddy_dy"]
     return np.asarray(matrices, float)
 
 
-def error_growth(made: Simulator, path: Path, seconds: float, step: float = 0.01) -> tuple[Array, Array]:
+def error_growth(simulator: Simulator, path: Path, seconds: float, step: float = 0.01) -> tuple[Array, Array]:
     """Return times and |Phi| at those times: the largest growth factor of a small initial error.
 
     Parameters
     ----------
-    made
+    simulator
         Simulator of the driven mechanism.
     path
         Desired motion.
@@ -97,7 +97,7 @@ def error_growth(made: Simulator, path: Path, seconds: float, step: float = 0.01
         Step of the Runge-Kutta integration of Phi, s.
     """
     n = round(seconds / step)
-    A = path_jacobians(made, path, np.linspace(0.0, seconds, 2 * n + 1))
+    A = path_jacobians(simulator, path, np.linspace(0.0, seconds, 2 * n + 1))
     phi = np.eye(A.shape[-1])
     sizes = [1.0]
     for k in range(n):  # classical Runge-Kutta method of order 4

@@ -157,8 +157,8 @@ class Stops(Sequence[Stop]):
         dict
             Number of runs by reason.
         """
-        found = np.bincount(self._reason_indices, minlength=len(self._reasons))
-        return {self._reasons[k]: int(found[k]) for k in np.argsort(-found, kind="stable") if found[k]}
+        counts = np.bincount(self._reason_indices, minlength=len(self._reasons))
+        return {self._reasons[k]: int(counts[k]) for k in np.argsort(-counts, kind="stable") if counts[k]}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)

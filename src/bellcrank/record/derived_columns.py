@@ -46,7 +46,7 @@ def derivable_names(run: Record) -> list[str]:
 
 def sections(m: Mechanism) -> dict[str, tuple[BeamSlice, str]]:
     """Return section and kind of load or stress, by column name, for the named beam sections of `m`."""
-    return {name: found for outline in m.outlines for name, found in outline.columns.items()}
+    return {name: column for outline in m.outlines for name, column in outline.columns.items()}
 
 
 def _section_column(run: Record, name: str, place: BeamSlice, what: str) -> Column:

@@ -59,7 +59,7 @@ class Description:
             if values.size != wanted:
                 raise ReadError(f'column "{name}" has {values.size} values; expected {wanted}. The file is damaged.')
             named[name] = Column(name, unit, np.asarray(values, np.float64).reshape(self.shape))
-        kept = self.rest["mechanism"]
+        mechanism = self.rest["mechanism"]
         if self.seal is not None and self.seal != seal(self.described, (column.values for column in named.values())):
             raise ReadError(
                 "its contents do not match the seal made when it was saved: it was damaged or edited. Use another copy "
@@ -67,7 +67,7 @@ class Description:
             )
         run = Record(
             named,
-            mechanism=parts.read_mechanism(kept) if kept is not None else None,
+            mechanism=parts.read_mechanism(mechanism) if mechanism is not None else None,
             provenance=self.rest["provenance"],
             stops=[Stop(reason, float(time), message) for reason, time, message in self.rest["stops"]],
             states=self.rest["states"],
@@ -155,8 +155,8 @@ def _is_count(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < MAX_COUNT
 
 
-def _is_list(x: Any, of: Callable[[Any], bool]) -> bool:
-    return isinstance(x, list) and all(map(of, x))
+def _is_list(x: Any, is_item: Callable[[Any], bool]) -> bool:
+    return isinstance(x, list) and all(map(is_item, x))
 
 
 def _is_column(x: Any) -> bool:

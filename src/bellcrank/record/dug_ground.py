@@ -55,10 +55,10 @@ class DugGround:
         ndarray, shape (rows, rows)
             Heights above `level` by y and x, m.
         """
-        found = self.first.copy()
+        heights = self.first.copy()
         k = int(np.searchsorted(self.t, t, side="right"))
-        found.reshape(-1)[self.cells[:k]] = self.heights[:k]  # the last change of a cell wins
-        return found
+        heights.reshape(-1)[self.cells[:k]] = self.heights[:k]  # the last change of a cell wins
+        return heights
 
     def volume(self, t: float) -> float:
         """Return the volume of ground above `level`; dug holes count negative.

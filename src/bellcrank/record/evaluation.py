@@ -71,17 +71,17 @@ def interpolated_row(run: Record, t: Any) -> RecordRow:
     quaternion_columns = {name: names for names in quaternions(run).values() for name in names}
 
     def value(name: str) -> Array:
-        found = np.empty((*run.batch, *times.shape))
+        values = np.empty((*run.batch, *times.shape))
         for lane in np.ndindex(*run.batch):
             n = int(rows[lane])
             clock = run.t[lane][:n]
             if name in quaternion_columns:
-                found[lane] = _interpolated_quaternions(run, quaternion_columns[name], lane, times, clock)[
+                values[lane] = _interpolated_quaternions(run, quaternion_columns[name], lane, times, clock)[
                     quaternion_columns[name].index(name)
                 ]
             else:
-                found[lane] = np.interp(times, clock, run[name][lane][:n])
-        return found
+                values[lane] = np.interp(times, clock, run[name][lane][:n])
+        return values
 
     return RecordRow(run, value)
 
@@ -190,8 +190,8 @@ def is_conservative(run: Record) -> bool:
 
     The result is False if the provenance does not describe the drives.
     """
-    made, m = run.provenance, run.mechanism
-    if m is None or "actuators" not in made or any(made.get(key) for key in POWER_COLUMNS):
+    provenance, m = run.provenance, run.mechanism
+    if m is None or "actuators" not in provenance or any(provenance.get(key) for key in POWER_COLUMNS):
         return False
     return not any(not isinstance(x, (int, float)) or x for x in dissipation_coefficients(m))
 

@@ -56,8 +56,8 @@ class GrowingRecord:
 
     def add(self, rows: Record) -> None:
         """Append `rows`, which must be later than all rows before."""
-        for group, at, data, sequence in mcap.messages(rows, self.rows):
-            self._writer.add_message(self._channels[group], at, data, at, sequence=sequence)
+        for group, stamp, data, sequence in mcap.messages(rows, self.rows):
+            self._writer.add_message(self._channels[group], stamp, data, stamp, sequence=sequence)
             self._digest.update(data)
         self.rows += len(rows)
         self._stream.flush()

@@ -125,8 +125,8 @@ class Loads:
         head = ("place", "largest", "", "at s", "run", "fx N", "fy N", "fz N", "mx N m", "my N m", "mz N m")
         rows = []
         for p in self.peaks():
-            said = (p.name, f"{p.size:.4g}", f"{p.what}, {UNITS[p.what[0]]}", f"{p.time:.4f}", str(p.run))
-            rows.append((*said, *(f"{x:.4g}" for x in p.wrench)))
+            cells = (p.name, f"{p.size:.4g}", f"{p.what}, {UNITS[p.what[0]]}", f"{p.time:.4f}", str(p.run))
+            rows.append((*cells, *(f"{x:.4g}" for x in p.wrench)))
         return table(head, rows, right=(1, 3, 4, 5, 6, 7, 8, 9, 10))
 
 
@@ -188,8 +188,8 @@ def _child(m: Any, joint: str) -> str:
 
 
 def _elements(run: Record) -> Mapping[str, Any]:
-    found = run.provenance.get("elements") or {}
-    return found if isinstance(found, Mapping) else {}
+    elements = run.provenance.get("elements") or {}
+    return elements if isinstance(elements, Mapping) else {}
 
 
 def _element_wrench(run: Record, name: str) -> Array:

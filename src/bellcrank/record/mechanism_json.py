@@ -42,10 +42,10 @@ def to_plain(value: Any) -> Any:
 
 def read_mechanism(data: Any) -> Mechanism:
     """Return the mechanism from the output `data` of `to_plain`; raise a ReadError if it is invalid."""
-    found = _from_plain(Mechanism, data, "mechanism")
-    assert isinstance(found, Mechanism)
-    check_consistency(found)
-    return found
+    mechanism = _from_plain(Mechanism, data, "mechanism")
+    assert isinstance(mechanism, Mechanism)
+    check_consistency(mechanism)
+    return mechanism
 
 
 @cache
@@ -100,10 +100,10 @@ def _number(value: Any, where: str) -> Any:
         return float(value)
     if isinstance(value, bool):
         raise ReadError(f"{where}: expected a number, found {value!r}.")
-    found = _expected(value, (int, float), where)
-    if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
-        raise ReadError(f"{where}: is an integer of {found.bit_length()} bits; expected a number.")
-    return found
+    number = _expected(value, (int, float), where)
+    if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+        raise ReadError(f"{where}: is an integer of {number.bit_length()} bits; expected a number.")
+    return number
 
 
 def _expression(terms: list[Any], where: str) -> Free:

@@ -90,7 +90,7 @@ class Record:
         self.sealed: bool | None = None  # for a loaded record: whether it had a valid seal
         self._derived = derived
         self._derivable = tuple(derivable)
-        self._found: dict[str, Column] = {}
+        self._column_cache: dict[str, Column] = {}
         self._arrays: dict[str, Array] = {}
         if self.stops and len(self.stops) != self.runs:
             raise InputError(f"there are {len(self.stops)} stops for {self.runs} runs; expected one for each, or none.")
@@ -130,13 +130,13 @@ class Record:
         """
         if name in self._stored:
             return self._stored[name]
-        if name not in self._found:
-            found = self._derived(name) if self._derived is not None else None
-            found = found or derive.derived_column(self, name)
-            if found is None:
+        if name not in self._column_cache:
+            column = self._derived(name) if self._derived is not None else None
+            column = column or derive.derived_column(self, name)
+            if column is None:
                 raise InputError(f"{self._title}: {unknown('column', name, self.names)}")
-            self._found[name] = read_only({"t": self._stored["t"], name: found})[name]
-        return self._found[name]
+            self._column_cache[name] = read_only({"t": self._stored["t"], name: column})[name]
+        return self._column_cache[name]
 
     def __getitem__(self, name: str) -> Array:
         return self.column(name).values
@@ -207,8 +207,8 @@ class Record:
             return Column(column.name, column.unit, column.values[..., inside])
 
         def derived(name: str) -> Column | None:
-            found = self._derived(name) if self._derived is not None else None
-            return None if found is None else part(found)
+            column = self._derived(name) if self._derived is not None else None
+            return None if column is None else part(column)
 
         if inside.all():
             return self
@@ -573,8 +573,8 @@ class Record:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state, as in a file: functions that derive columns are left out."""
-        kept = {"_stored": dict(self._stored), "provenance": dict(self.provenance), "_derived": None, "_derivable": ()}
-        return self.__dict__ | kept | {"_found": {}, "_arrays": {}}
+        state = {"_stored": dict(self._stored), "provenance": dict(self.provenance), "_derived": None, "_derivable": ()}
+        return self.__dict__ | state | {"_column_cache": {}, "_arrays": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -583,8 +583,8 @@ class Record:
 
     @property
     def _title(self) -> str:
-        of = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")
-        return f"the record of {single_line(str(of))}"
+        name = self.mechanism.name if self.mechanism is not None else self.provenance.get("mechanism", "no mechanism")
+        return f"the record of {single_line(str(name))}"
 
     def __repr__(self) -> str:
         batch = f"{self.runs} runs of " if self.batch else ""

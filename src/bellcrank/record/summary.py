@@ -33,8 +33,8 @@ def summary(run: Record) -> str:
     parts = [table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
     if len(run.columns) > MAX_TABLE_ROWS:
         parts.append(f"... and {len(run.columns) - MAX_TABLE_ROWS} more")
-    made = [f"{key}: {value_text(value)}" for key, value in run.provenance.items()]
-    return "\n".join([single_line(head), *parts, *map(single_line, (*made, *stop_lines(run)))])
+    facts = [f"{key}: {value_text(value)}" for key, value in run.provenance.items()]
+    return "\n".join([single_line(head), *parts, *map(single_line, (*facts, *stop_lines(run)))])
 
 
 def _numbers(values: Array) -> tuple[str, ...]:
@@ -56,8 +56,8 @@ def value_text(value: object) -> str:
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:60]}... ({len(text)} letters)"
 
 
-def _reason_counts(found: Sequence[Stop]) -> list[tuple[str, int]]:
-    return Counter(s.reason for s in found).most_common()
+def _reason_counts(stops: Sequence[Stop]) -> list[tuple[str, int]]:
+    return Counter(s.reason for s in stops).most_common()
 
 
 def stop_lines(run: Record) -> list[str]:

@@ -89,23 +89,23 @@ class Beam:
         """Return the section at the part `s` of the length."""
         given = self.section
         if isinstance(given, tuple):
-            found: Any = given[0].towards(given[1], s)
+            section: Any = given[0].towards(given[1], s)
         else:
-            found = _section_at(given, s) if callable(given) else given
-        if not isinstance(found, (Section, Profile)):
-            raise ModelError(f"beam: section is {found!r}; expected a Section, two of them, a function or a Profile.")
-        return found
+            section = _section_at(given, s) if callable(given) else given
+        if not isinstance(section, (Section, Profile)):
+            raise ModelError(f"beam: section is {section!r}; expected a Section, two of them, a function or a Profile.")
+        return section
 
     def profile(self, s: float) -> Profile:
         """Return stiffness and inertia per metre at the part `s` of the length."""
-        found = self.at(s)
-        if isinstance(found, Profile):
-            return found
+        section = self.at(s)
+        if isinstance(section, Profile):
+            return section
         if self.material is None:
             raise ModelError(
                 "beam: no material. Give one, such as Material.steel(), or a Profile instead of a section."
             )
-        return Profile.of(found, self.material)
+        return Profile.of(section, self.material)
 
     @property
     def nodes(self) -> Array:
@@ -120,8 +120,8 @@ class Beam:
 
     def _stations(self, e: int) -> Iterator[Station]:
         h = self.length / self.elements
-        for at, weight in zip(*GAUSS_POINTS, strict=True):
-            s = (at + 1) / 2
+        for node, weight in zip(*GAUSS_POINTS, strict=True):
+            s = (node + 1) / 2
             x = (e + s) * h
             yield Station(e, x, weight * h / 2, self.profile(x / self.length), *self.functions(e, s))
 

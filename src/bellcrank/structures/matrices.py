@@ -91,11 +91,13 @@ def flexible(
     supported = None
     if supports is not None or loads:
         rigid = _rigid_motions(places, pieces, each)[kept_columns]
-        at = {
+        interface_indices = {
             name: {int(c) % 6: i for i, c in enumerate(kept_columns[:m]) if c // 6 == k}
             for k, name in enumerate(pieces)
         }
-        supported = standing(tied_M, rigid, at, supports or {next(iter(pieces)): ALL_DIRECTIONS}, loads or {})
+        supported = standing(
+            tied_M, rigid, interface_indices, supports or {next(iter(pieces)): ALL_DIRECTIONS}, loads or {}
+        )
     reduction = reduce_structure(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, supported, below)
     _check_free(K, places, each)
     shapes = T @ reduction.shapes
@@ -295,5 +297,5 @@ def _mass_times(M: Any, phi: Array, each: int) -> Array:
     """Return mass times displacements (node, direction, mode), lumped to the nodes if these have rotations."""
     along = M[0::each, :][:, 0::each]
     flat = phi.reshape(len(phi), -1)
-    found = along @ flat if each == 3 else np.asarray(along.sum(axis=1)).reshape(-1, 1) * flat
-    return np.asarray(found).reshape(phi.shape)
+    product = along @ flat if each == 3 else np.asarray(along.sum(axis=1)).reshape(-1, 1) * flat
+    return np.asarray(product).reshape(phi.shape)

@@ -37,10 +37,10 @@ def read_matrix(path: str | os.PathLike[str], name: str | None = None) -> Array:
     """
     where, file, raw = read_bytes(path, "matrix file")
     with report_damaged(where):
-        found = _read(where, file, raw, name)
+        A = _read(where, file, raw, name)
     if b"\0" not in raw:
         check_last_line(where, raw)
-    return found
+    return A
 
 
 def _read(where: str, file: Path, raw: bytes, name: str | None) -> Array:

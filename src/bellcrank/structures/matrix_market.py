@@ -91,8 +91,8 @@ def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
     return np.asarray(A + np.tril(A, -1).T)
 
 
-def check_count(where: str, expected: float, found: int) -> None:
-    """Raise an error if `found`, a count of numbers, is not `expected`; `where` is for errors."""
-    if found != expected:
-        what = "it was cut short" if found < expected else "its sizes are wrong"
-        raise ReadError(f"{where}: {found} numbers where its sizes say {expected:.15g}: {what}. Write it again.")
+def check_count(where: str, expected: float, count: int) -> None:
+    """Raise an error if `count`, a count of numbers, is not `expected`; `where` is for errors."""
+    if count != expected:
+        what = "it was cut short" if count < expected else "its sizes are wrong"
+        raise ReadError(f"{where}: {count} numbers where its sizes say {expected:.15g}: {what}. Write it again.")

@@ -60,9 +60,9 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
     if not isinstance(interfaces, Mapping):
         raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
     with report_damaged(where):
-        found = checked_finite(where, _read(where, lines, interfaces))
+        moments = checked_finite(where, _read(where, lines, interfaces))
     check_last_line(where, read_bytes(path, "fem file")[2])
-    return found
+    return moments
 
 
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
@@ -147,9 +147,9 @@ def _groups(where: str, lines: list[str]) -> dict[int, Array]:
             current_words += line.split()
     numbers = {}
     for group, words in texts.items():
-        kept = [w for w in words if not re.fullmatch(r"(?i)rev\d+", w)]
+        fields = [w for w in words if not re.fullmatch(r"(?i)rev\d+", w)]
         try:
-            numbers[group] = np.array(kept, dtype=float)
+            numbers[group] = np.array(fields, dtype=float)
         except ValueError as error:
             raise ReadError(f"{where}: record group {group} holds something that is not a number: {error}.") from None
     return numbers

@@ -105,13 +105,18 @@ def _node(beam: Beam, name: str, s: float) -> int:
 
 
 def _selected_modes(
-    beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool, below: float
+    beam: Beam,
+    groups: Sequence[tuple[int, ...]],
+    interface_nodes: Sequence[int],
+    modes: int,
+    attached: bool,
+    below: float,
 ) -> Reduction:
     if not is_whole(modes) or modes < 0:
         raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
     if not is_real(below):
         raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
-    parts = _group_reductions(beam, groups, at, modes, attached)
+    parts = _group_reductions(beam, groups, interface_nodes, modes, attached)
     if not parts:
         raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")
     omega = np.concatenate([part.omega for _, part in parts])
@@ -125,13 +130,16 @@ def _selected_modes(
 
 
 def _group_reductions(
-    beam: Beam, groups: Sequence[tuple[int, ...]], at: Sequence[int], modes: int, attached: bool
+    beam: Beam, groups: Sequence[tuple[int, ...]], interface_nodes: Sequence[int], modes: int, attached: bool
 ) -> list[tuple[Array, Reduction]]:
     """Return the shapes of each group of coupled directions, as displacements of the whole beam."""
     K, M = beam.matrices
     every = range(beam.elements + 1)
     group_rows = [np.array([6 * node + d for node in every for d in group]) for group in groups]
-    held_rows = [[node * len(g) + d for node in {0, *(at if attached else ())} for d in range(len(g))] for g in groups]
+    held_rows = [
+        [node * len(g) + d for node in {0, *(interface_nodes if attached else ())} for d in range(len(g))]
+        for g in groups
+    ]
     group_frequencies = [
         frequencies(K[np.ix_(o, o)], M[np.ix_(o, o)], h) for o, h in zip(group_rows, held_rows, strict=True)
     ]
@@ -143,7 +151,7 @@ def _group_reductions(
     reductions = []
     for i, (own, g) in enumerate(zip(group_rows, groups, strict=True)):
         n = sum(k == i for _, k in lowest)
-        interface = [node * len(g) + d for node in at for d in range(len(g))] if attached else []
+        interface = [node * len(g) + d for node in interface_nodes for d in range(len(g))] if attached else []
         if not n and not interface:
             continue
         part = reduce_structure(K[np.ix_(own, own)], M[np.ix_(own, own)], range(len(g)), interface, n)
@@ -153,7 +161,7 @@ def _group_reductions(
     return reductions
 
 
-def _integrate_moments(beam: Beam, shapes: Array, at: Mapping[str, int], reduction: Reduction) -> Moments:
+def _integrate_moments(beam: Beam, shapes: Array, interface_nodes: Mapping[str, int], reduction: Reduction) -> Moments:
     m = shapes.shape[1]
     mass, h, S2 = 0.0, np.zeros(3), np.zeros((3, 3))
     A, B, D = np.zeros((m, 3)), np.zeros((m, 3, 3)), np.zeros((m, m, 3, 3))
@@ -182,12 +190,12 @@ def _integrate_moments(beam: Beam, shapes: Array, at: Mapping[str, int], reducti
         F[:, :, 0, 0] -= first * bow
         bowed[s.element + 1 :] += bow
     nodes = {}
-    for name, n in at.items():
+    for name, n in interface_nodes.items():
         second = np.zeros((m, m, 3))
         second[:, :, 0] = -bowed[n]
         nodes[name] = shapes[6 * n : 6 * n + 3].T, shapes[6 * n + 3 : 6 * n + 6].T, second
     I = np.trace(S2) * np.eye(3) - S2
-    places = {name: beam.nodes[n] for name, n in at.items()}
+    places = {name: beam.nodes[n] for name, n in interface_nodes.items()}
     grid = beam.nodes, *split_shapes(shapes, 6), lumped_masses(beam.matrices[1], 6)
     return Moments(
         mass, h / mass, I, reduction.omega, A, B, D, E, F, nodes, places, reduction, *grid, (straight_piece(beam),)
@@ -226,7 +234,9 @@ def _mass_to_element_end(beam: Beam, element: int, x: float) -> Array:
     """Return mass and its first moment from x, which lies in the element, to the end of the element."""
     rest = (element + 1) * beam.length / beam.elements - x
     points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS_POINTS, strict=True)]
-    return sum((w * beam.profile(at / beam.length).rhoA * np.array([1.0, at]) for at, w in points), np.zeros(2))
+    return sum(
+        (w * beam.profile(place / beam.length).rhoA * np.array([1.0, place]) for place, w in points), np.zeros(2)
+    )
 
 
 def cross_matrix(p: Any) -> Array:

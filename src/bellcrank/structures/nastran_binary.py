@@ -83,10 +83,10 @@ def _matrices(where: str, records: list[bytes], kind: NumberFormat) -> Iterator[
                 break
             try:
                 for first, values in [(row, body)] if row else _strings(body, kind, big):
-                    found = kind.reals(values, words)
-                    if not 1 <= first <= len(A) - len(found) + 1 or column < 1:
+                    numbers = kind.reals(values, words)
+                    if not 1 <= first <= len(A) - len(numbers) + 1 or column < 1:
                         raise ValueError
-                    A[first - 1 : first - 1 + len(found), column - 1] = found
+                    A[first - 1 : first - 1 + len(numbers), column - 1] = numbers
             except ValueError:
                 raise ReadError(
                     f'{where}: column {column} of matrix "{name}" does not fit into it: {CUT_SHORT}'

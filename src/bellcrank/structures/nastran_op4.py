@@ -64,22 +64,22 @@ class LineReader:
         """Return the `count` integers of the next line."""
         line = self.next_line()
         try:
-            found = [int(line[8 * i : 8 * i + 8]) if count > 1 else int(line) for i in range(count)]
+            integers = [int(line[8 * i : 8 * i + 8]) if count > 1 else int(line) for i in range(count)]
         except ValueError:
             raise self.line_error(f"{count} whole numbers") from None
-        return found
+        return integers
 
     def numbers(self, count: int, head: MatrixHead) -> list[float]:
         """Return the next `count` real numbers, in the format given by `head`."""
-        found: list[float] = []
-        while len(found) < count:
-            line, want = self.next_line(), min(head.per_line, count - len(found))
+        numbers: list[float] = []
+        while len(numbers) < count:
+            line, want = self.next_line(), min(head.per_line, count - len(numbers))
             fields = [line[head.width * i : head.width * (i + 1)] for i in range(want)]
             try:
-                found += [float(f.replace("D", "E").replace("d", "e")) for f in fields]
+                numbers += [float(f.replace("D", "E").replace("d", "e")) for f in fields]
             except ValueError:
                 raise self.line_error(f"{want} numbers of {head.width} characters: was it cut short?") from None
-        return found
+        return numbers
 
 
 def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
@@ -87,15 +87,15 @@ def op4(where: str, lines: Sequence[str], name: str | None = None) -> Array:
     return choose_matrix(where, dict(_matrices(LineReader(where, lines))), name)
 
 
-def choose_matrix(where: str, found: Mapping[str, Array], name: str | None) -> Array:
-    """Return the matrix of that `name`, or the only one, of the matrices `found` in a file; `where` is for errors."""
-    if not found:
+def choose_matrix(where: str, matrices: Mapping[str, Array], name: str | None) -> Array:
+    """Return the matrix of that `name`, or the only one, of the `matrices` in a file; `where` is for errors."""
+    if not matrices:
         raise ReadError(f"{where}: has no matrix.")
-    if name is None and len(found) > 1:
-        raise ReadError(f"{where}: has {', '.join(found)}. Choose one: name=...")
-    if name is not None and name.upper() not in found:
-        raise ReadError(f"{where}: {unknown('matrix', name, found)}")
-    return found[name.upper()] if name is not None else next(iter(found.values()))
+    if name is None and len(matrices) > 1:
+        raise ReadError(f"{where}: has {', '.join(matrices)}. Choose one: name=...")
+    if name is not None and name.upper() not in matrices:
+        raise ReadError(f"{where}: {unknown('matrix', name, matrices)}")
+    return matrices[name.upper()] if name is not None else next(iter(matrices.values()))
 
 
 def _matrices(file: LineReader) -> Iterator[tuple[str, Array]]:

@@ -60,11 +60,11 @@ def polygonal_beam(
     if not np.all(lengths > 0.0):
         raise ModelError(f"crooked beam: corners {int(np.argmin(lengths))} and the next coincide; take one out.")
     counts = np.ceil(lengths / longest - 1e-9).astype(int)
-    at = np.concatenate([[0.0], np.cumsum(lengths)])
+    distances = np.concatenate([[0.0], np.cumsum(lengths)])
     nodes, n = [places[:1]], 6 * (int(counts.sum()) + 1)
     K, M, first, pieces = np.zeros((n, n)), np.zeros((n, n)), 0, []
     for i, (length, count) in enumerate(zip(lengths, counts, strict=True)):
-        along = _piece_section(section, at[i] / at[-1], length / at[-1])
+        along = _piece_section(section, distances[i] / distances[-1], length / distances[-1])
         piece = Beam(float(length), along, material, int(count), theory)
         R = _axes(places[i + 1] - places[i], side)
         own = slice(6 * first, 6 * (first + int(count) + 1))

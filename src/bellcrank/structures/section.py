@@ -151,12 +151,12 @@ class Section:
         sizes = tuple(_positive(where, "a dimension", size) for size in self.dimensions)
         object.__setattr__(self, "dimensions", sizes)
         try:
-            found = astuple(self.numbers)
+            numbers = astuple(self.numbers)
         except (TypeError, ArithmeticError):
             raise ModelError(
                 f"{where}: no such section has the dimensions {self.dimensions}; see Section.{self.shape}."
             ) from None
-        for size in found:
+        for size in numbers:
             _positive(where, "what follows from its dimensions", size)
 
     @classmethod

@@ -184,11 +184,11 @@ def _mix_both(X: Array, terms: Array) -> Array:
 
 def _first_moments(Gr: Array, m: int) -> Array:
     """Return B_k from 2 (tr B 1 - B^T)."""
-    found = []
+    moments = []
     for k in range(m):
         G = Gr[:, 3 * k : 3 * k + 3]
-        found.append(np.trace(G) / 4 * np.eye(3) - G.T / 2)
-    return np.array(found)
+        moments.append(np.trace(G) / 4 * np.eye(3) - G.T / 2)
+    return np.array(moments)
 
 
 def _antisymmetric(v: Array) -> Array:

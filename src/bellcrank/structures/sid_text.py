@@ -41,10 +41,10 @@ class SidBlock:
 
     def find(self, where: str, name: str) -> SidBlock:
         """Return the inner block `name`; `where` is for errors."""
-        found = [b for b in self.blocks if b.name.lower() == name.lower()]
-        if not found:
+        matches = [b for b in self.blocks if b.name.lower() == name.lower()]
+        if not matches:
             raise ReadError(f'{where}: block "{self.name}" has no "{name}": it was cut short, or is not a SID file.')
-        return found[0]
+        return matches[0]
 
 
 def parse_blocks(where: str, lines: Sequence[str]) -> SidBlock:
@@ -61,9 +61,9 @@ def parse_blocks(where: str, lines: Sequence[str]) -> SidBlock:
                 raise ReadError(f'{where}: line {i} is "{brief(key)}"; expected "end {stack[-1].name}".')
             stack.pop()
         elif key.lower().startswith("new ") or not line.count("="):
-            made = SidBlock(key.removeprefix("new ").strip(), value)
-            stack[-1].blocks.append(made)
-            stack.append(made)
+            block = SidBlock(key.removeprefix("new ").strip(), value)
+            stack[-1].blocks.append(block)
+            stack.append(block)
         else:
             stack[-1].words[" ".join(key.split())] = value
     if len(stack) > 1:
@@ -74,21 +74,21 @@ def parse_blocks(where: str, lines: Sequence[str]) -> SidBlock:
 def finite_number(where: str, text: str) -> float:
     """Return the finite number that `text` contains; `where` is for errors."""
     try:
-        found = float(text.replace("D", "E").replace("d", "e"))
+        number = float(text.replace("D", "E").replace("d", "e"))
     except ValueError:
         raise ReadError(f"{where}: {brief(text)} is not a number.") from None
-    if not np.isfinite(found):
+    if not np.isfinite(number):
         raise ReadError(f"{where}: {brief(text)} is not finite.")
-    return found
+    return number
 
 
 def whole_entry(where: str, block: SidBlock, key: str) -> int:
     """Return the entry `key` of `block` as an integer; `where` is for errors."""
     words = {k.lower(): v for k, v in block.words.items()}
-    found = finite_number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
-    if found != int(found) or not 0 <= found <= MAX_ENTRIES:
-        raise ReadError(f'{where}: "{key}" of "{block.name}" is {found:g}; expected a whole number.')
-    return int(found)
+    number = finite_number(f'{where}: "{key}" of "{block.name}"', words.get(key.lower(), "nothing"))
+    if number != int(number) or not 0 <= number <= MAX_ENTRIES:
+        raise ReadError(f'{where}: "{key}" of "{block.name}" is {number:g}; expected a whole number.')
+    return int(number)
 
 
 def read_taylor(where: str, block: SidBlock, shape: tuple[int, int], modes: int) -> TaylorMatrix:

@@ -27,18 +27,18 @@ def neighbour_lines(grid: Array, joined: tuple[Array, Array] | None = None) -> A
     joined
         First and second nodes of all coupled pairs; by default any two nodes.
     """
-    kept, representatives = select_nodes(grid)
-    n = len(kept)
+    nodes, representatives = select_nodes(grid)
+    n = len(nodes)
     coupled = np.full((n, n), joined is None)
     if joined is not None:
         coupled[representatives[joined[0]], representatives[joined[1]]] = True
     coupled &= ~np.eye(n, dtype=bool)
-    distances = np.linalg.norm(grid[kept][:, None] - grid[kept][None], axis=-1)
+    distances = np.linalg.norm(grid[nodes][:, None] - grid[nodes][None], axis=-1)
     lines = []
     for i, j in np.argwhere(np.triu(coupled)):
         between = np.maximum(distances[i], distances[j]) < (1 - LENGTH_TOLERANCE) * distances[i, j]
         if not np.any(between & coupled[i] & coupled[j]):
-            lines.append((kept[i], kept[j]))
+            lines.append((nodes[i], nodes[j]))
     return np.array(lines, dtype=int).reshape(-1, 2)
 
 
@@ -46,14 +46,14 @@ def surface_triangles(grid: Array, faces: Any) -> Array:
     """Return the `faces` of a surface over the nodes `grid`, (k, 3) indices, on at most MAX_DRAWN_NODES nodes."""
     faces = np.asarray(faces, dtype=int)
     used = np.unique(faces)
-    kept, home = select_nodes(grid[used])
+    selected, home = select_nodes(grid[used])
     place = np.full(len(grid), -1)
-    place[used] = used[kept][home]
-    found = place[faces]
-    a, b, c = found.T
-    found = found[(a != b) & (b != c) & (c != a)]
-    _, first = np.unique(np.sort(found, axis=1), axis=0, return_index=True)
-    return np.asarray(found[np.sort(first)])
+    place[used] = used[selected][home]
+    triangles = place[faces]
+    a, b, c = triangles.T
+    triangles = triangles[(a != b) & (b != c) & (c != a)]
+    _, first = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+    return np.asarray(triangles[np.sort(first)])
 
 
 def select_nodes(grid: Array) -> tuple[Array, Array]:

@@ -77,19 +77,19 @@ def section_outline(
     beam: Beam, s: float
 ) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float, float], ...], bool]:
     """Return the corners and stress fibres of the section of `beam` at the part `s`, and whether it is round."""
-    found = beam.at(s)
-    if isinstance(found, Section) and found.shape in ("circle", "tube"):
+    section = beam.at(s)
+    if isinstance(section, Section) and section.shape in ("circle", "tube"):
         angles = [2 * math.pi * (k + 0.5) / ROUND_SIDES for k in range(ROUND_SIDES)]
-        r = found.dimensions[0] / 2
+        r = section.dimensions[0] / 2
         corners = [(r * math.cos(a), r * math.sin(a)) for a in angles]
-        I = found.numbers.Iy
-        return _pairs(corners), tuple((1 / found.numbers.area, z / I, -y / I) for y, z in corners), True
-    if isinstance(found, Section) and found.shape in ("rectangle", "box"):
-        w, h = found.dimensions[0] / 2, found.dimensions[1] / 2
-        corners, n = _rectangle(w, h), found.numbers
+        I = section.numbers.Iy
+        return _pairs(corners), tuple((1 / section.numbers.area, z / I, -y / I) for y, z in corners), True
+    if isinstance(section, Section) and section.shape in ("rectangle", "box"):
+        w, h = section.dimensions[0] / 2, section.dimensions[1] / 2
+        corners, n = _rectangle(w, h), section.numbers
         return _pairs(corners), tuple((1 / n.area, z / n.Iy, -y / n.Iz) for y, z in corners), False
     # A section without a shape: a rectangle with the same radii of gyration, or a slender one.
-    area, Iy, Iz = (found.rhoA, found.rhoIy, found.rhoIz) if isinstance(found, Profile) else _numbers(found)
+    area, Iy, Iz = (section.rhoA, section.rhoIy, section.rhoIz) if isinstance(section, Profile) else _numbers(section)
     w, h = (math.sqrt(3 * I / area) if I > 0.0 else beam.length / 100 for I in (Iz, Iy))
     return _pairs(_rectangle(w, h)), (), False
 
@@ -99,8 +99,8 @@ def _rectangle(w: float, h: float) -> list[tuple[float, float]]:
     return [(-w, -h), (0.0, -h), (w, -h), (w, 0.0), (w, h), (0.0, h), (-w, h), (-w, 0.0)]
 
 
-def _numbers(found: Section) -> tuple[float, float, float]:
-    n = found.numbers
+def _numbers(section: Section) -> tuple[float, float, float]:
+    n = section.numbers
     return n.area, n.Iy, n.Iz
 
 

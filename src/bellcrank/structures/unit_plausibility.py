@@ -40,14 +40,14 @@ def _warn_wave_speed(p: Profile) -> bool:
     speed = math.sqrt(p.EA) / math.sqrt(p.rhoA)  # separate roots: the ratio may overflow
     if SLOWEST_WAVE <= speed <= FASTEST_WAVE:
         return False
-    said = (
+    text = (
         f"beam: sound would run through it at {speed:.3g} m/s, the root of E / density (EA / rhoA); real materials "
         f"have {SLOWEST_WAVE:g} (rubber) to {FASTEST_WAVE:g} m/s, and steel 5200"
     )
     if not MIN_WAVE < speed < MAX_WAVE:
-        raise ModelError(f"{said}. Nothing can be computed with that: check the units of both, Pa and kg/m^3.")
+        raise ModelError(f"{text}. Nothing can be computed with that: check the units of both, Pa and kg/m^3.")
     maybe = "is E in MPa or GPa? 210 GPa are 2.1e11 Pa." if speed < SLOWEST_WAVE else "is density in g/cm^3 or tonnes?"
-    warn(f"{said}. Expected Pa and kg/m^3: {maybe}")
+    warn(f"{text}. Expected Pa and kg/m^3: {maybe}")
     return True
 
 

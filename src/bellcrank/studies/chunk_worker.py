@@ -159,13 +159,13 @@ def _check_program(setup: StudySetup, sim: Simulator, values: Table, expected: s
     InputError
         If the digest of the graph differs from `expected`.
     """
-    found = program_digest(setup, sim, values)
-    if expected is not None and found not in (expected, None):
+    digest = program_digest(setup, sim, values)
+    if expected is not None and digest not in (expected, None):
         raise InputError(
             "a worker would compute other numbers: it traces other equations from the same plant. They depend on "
             "something that is not sent along: an entry of bellcrank.register, a changed number of a module, a file."
         )
-    return found is not None
+    return digest is not None
 
 
 def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table, drawn: Sequence[DrawnRun]) -> Table:
@@ -174,8 +174,8 @@ def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table
         if len(runs) > 1:
             return run_rows(setup, sim, run_batch(setup, sim, runs, values, drawn))
         twice = {name: x.repeat(2) for name, x in values.items()}  # a single run would need another compiled program
-        found = run_rows(setup, sim, run_batch(setup, sim, runs.repeat(2), twice, [*drawn, *drawn]))
-        return {name: x[:1] for name, x in found.items()}
+        rows = run_rows(setup, sim, run_batch(setup, sim, runs.repeat(2), twice, [*drawn, *drawn]))
+        return {name: x[:1] for name, x in rows.items()}
     except InputError as error:
         if len(runs) == 1:
             words = {"stop": REFUSED, "message": str(error)}
@@ -222,10 +222,10 @@ def run_rows(setup: StudySetup, sim: Simulator, run: Record) -> Table:
 
 def _row_lists(column: Array, t: Array) -> Array:
     """Return a list for each run, up to the end of that run."""
-    found = np.empty(len(column), dtype=object)
+    lists = np.empty(len(column), dtype=object)
     for i, (x, times) in enumerate(zip(column, t, strict=True)):
-        found[i] = x[np.isfinite(times)]
-    return found
+        lists[i] = x[np.isfinite(times)]
+    return lists
 
 
 # -- Parquet files

@@ -40,14 +40,14 @@ def equation_summary(sim: Simulator, program: Program) -> dict[str, dict[str, An
         "indicators": lambda _, k: events[k],
         "switch": lambda _, k: ports.names[k],
     }
-    found = {}
+    summary = {}
     for part, name_of in names.items():
         try:
             graph = getattr(ports, part)
         except LookupError:  # a port that this program does not have
             continue
-        found[part] = _graph_summary(graph, name_of)
-    return found | {name: _graph_summary(graph, None) for name, graph in program.graphs.items()}
+        summary[part] = _graph_summary(graph, name_of)
+    return summary | {name: _graph_summary(graph, None) for name, graph in program.graphs.items()}
 
 
 def _graph_summary(graph: Any, name_of: Callable[[str, int], str] | None) -> dict[str, Any]:
@@ -116,8 +116,8 @@ def equation_differences(before: Any, now: Mapping[str, Summary]) -> str:
         different = [part for part in summary if old.get(part) != summary[part]]
         named = [part for part in different if part in PART_NAMES]
         shown = named or [part for part in different if part not in PART_NAMES][:1]
-        told = "; ".join(_part_difference(part, old.get(part) or {}, summary[part]) for part in shown)
-        return ": ".join(filter(None, (group_label(group), told)))
+        text = "; ".join(_part_difference(part, old.get(part) or {}, summary[part]) for part in shown)
+        return ": ".join(filter(None, (group_label(group), text)))
     return ""
 
 
@@ -137,22 +137,22 @@ def _part_difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return what changed in the operations and the numbers of a graph."""
-    found = []
+    changes = []
     before, now = Counter(old.get("numbers", {})), Counter(new["numbers"])
     gone, come = list((before - now).keys()), list((now - before).keys())
     if gone and come:
-        found.append(f"the number{'s' * (len(gone) > 1)} {_listed(gone)} became {_listed(come)}")
+        changes.append(f"the number{'s' * (len(gone) > 1)} {_listed(gone)} became {_listed(come)}")
     elif gone or come:
         listed = gone or come
         plural = len(listed) > 1
         verb = "are" if plural else "is"
-        found.append(f"the number{'s' * plural} {_listed(listed)} {verb} {'gone' if gone else 'new'}")
+        changes.append(f"the number{'s' * plural} {_listed(listed)} {verb} {'gone' if gone else 'new'}")
     counts, old_counts = new["operations"], old.get("operations", {})
     changed = [op for op in dict.fromkeys([*counts, *old_counts]) if counts.get(op, 0) != old_counts.get(op, 0)]
     texts = [f"{op} {counts.get(op, 0)} times instead of {old_counts.get(op, 0)}" for op in changed]
     if texts:
-        found.append(f"the operation{'s' * (len(texts) > 1)} {_listed(texts)}")
-    return found or ["the order or the arguments of its operations"]
+        changes.append(f"the operation{'s' * (len(texts) > 1)} {_listed(texts)}")
+    return changes or ["the order or the arguments of its operations"]
 
 
 def _listed(names: list[str]) -> str:

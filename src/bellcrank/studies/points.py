@@ -47,11 +47,11 @@ class Points:
     @property
     def digest(self) -> str:
         """Digest of all values."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, x in self.columns.items():
             values = np.ascontiguousarray(x, float).tobytes() if x.dtype.kind in "fiu" else "\0".join(x).encode()
-            found.update(f"{name}\0{x.dtype.kind}\0".encode() + values)
-        return found.hexdigest()
+            digest.update(f"{name}\0{x.dtype.kind}\0".encode() + values)
+        return digest.hexdigest()
 
 
 def points(over: Mapping[str, Any] | None, runs: int | None, design: Any, seed: int) -> Points:
@@ -171,8 +171,8 @@ def _table(source: Any, runs: int | None) -> Points:
         raise InputError(f"{where}: the table has no columns.")
     lengths = {name: len(x) for name, x in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items())
-        raise InputError(f"{where}: columns are of different lengths: {told}; expected one value for each run.")
+        text = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise InputError(f"{where}: columns are of different lengths: {text}; expected one value for each run.")
     n = next(iter(lengths.values()))
     if not n:
         raise InputError(f"{where}: the table has no rows.")

@@ -108,8 +108,8 @@ def encode_digests(digests: BlockDigests) -> bytes:
 
 def decode_digests(data: bytes) -> BlockDigests:
     """Return the digests in `data`."""
-    found: BlockDigests = json.loads(data) if data else {}
-    return found
+    digests: BlockDigests = json.loads(data) if data else {}
+    return digests
 
 
 # -- comparisons
@@ -175,13 +175,13 @@ def changed_input(
             return ""
         a, b = block_ranges(chunk[1] - chunk[0])[k]
         first, last = chunk[0] + a, chunk[0] + b
-        found = {
+        computed = {
             name: [_digest(drawn, name)]
             for drawn in [draw_inputs(setup, np.arange(first, last), values(first, last))]
             for name in drawn[0]
         }
         known = {name: digests[k : k + 1] for name, digests in stored(chunk[0]).items()}
-        if names := _differing_names(known, found):
+        if names := _differing_names(known, computed):
             which = f"run {first}" if last == first + 1 else f"runs {first} to {last - 1}"
             return f"random input {', '.join(names)} of the {which}"
         compared += b - a
@@ -204,5 +204,5 @@ def _blocks(chunks: Sequence[tuple[int, int]], sample: bool) -> Iterator[tuple[t
         yield chunks[c], 1 + int(place - (ends[c] - counts[c]))
 
 
-def _differing_names(known: BlockDigests, found: BlockDigests) -> list[str]:
-    return [name for name in dict.fromkeys([*known, *found]) if known.get(name) != found.get(name)]
+def _differing_names(known: BlockDigests, computed: BlockDigests) -> list[str]:
+    return [name for name in dict.fromkeys([*known, *computed]) if known.get(name) != computed.get(name)]

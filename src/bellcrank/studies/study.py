@@ -183,8 +183,8 @@ class Study:
 
     def __str__(self) -> str:
         failed = self.failures
-        told = ", ".join(f"{n} {reason}" for reason, n in failed.items()) or "none"
-        return f"study of {len(self)} runs in {self.folder}; {len(self.results)} results; ended early: {told}"
+        text = ", ".join(f"{n} {reason}" for reason, n in failed.items()) or "none"
+        return f"study of {len(self)} runs in {self.folder}; {len(self.results)} results; ended early: {text}"
 
     __repr__ = __str__
 
@@ -352,11 +352,11 @@ def _compute(
     began = time.perf_counter()
     try:
         with dask_client(cluster, workers) as client, StudyProgress(len(run_points), todo, progress) as bar:
-            for first, last, found in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
-                digests = {first: found["drawn"]}
+            for first, last, chunk in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
+                digests = {first: chunk["drawn"]}
                 if changed := changed_input(setup, [(first, last)], run_points.part, digests.__getitem__, sample=True):
                     raise StudyError(f"a worker would compute other numbers: it drew another {changed}. {DRAWN_HINT}")
-                study_folder.add_chunk(first, found["data"])
+                study_folder.add_chunk(first, chunk["data"])
                 bar.count_done(last - first)
         if changed := changed_input(setup, todo, run_points.part, study_folder.drawn_digests, sample=True):
             raise StudyError(
@@ -436,8 +436,8 @@ def _identity(setup: StudySetup, run_points: Points, simulators: Mapping[str, Si
     programs: dict[str, str] = {}
     for key, values in _group_values(setup, run_points):
         if key not in programs:  # the first of a group, as in a worker
-            found = program_digest(setup, simulators[key], values)
-            programs |= {key: found} if found is not None else {}
+            digest = program_digest(setup, simulators[key], values)
+            programs |= {key: digest} if digest is not None else {}
     sim, fixed = _first_run(setup, run_points, simulators)
     return {
         "code": code_versions(), "points": {"values": run_points.digest}, "setup": setup_digests(setup),

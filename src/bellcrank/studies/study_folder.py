@@ -228,9 +228,9 @@ class StudyFolder:
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write `manifest` with its checksum."""
-        found = plain(dict(manifest))
+        content = plain(dict(manifest))
         write_text(
-            self.path / MANIFEST, json.dumps({**found, CHECKSUM: _checksum(found)}, indent=1), WRITE_FAILURE_HINT
+            self.path / MANIFEST, json.dumps({**content, CHECKSUM: _checksum(content)}, indent=1), WRITE_FAILURE_HINT
         )
 
     def add_chunk(self, first: int, data: bytes) -> None:
@@ -296,10 +296,10 @@ class StudyFolder:
         manifest = self.manifest()
         if manifest is None:
             raise ReadError(f"{self.path} has no {MANIFEST}, so it contains no study.")
-        found = [
+        tables = [
             self.chunk_rows(manifest["name"], *chunk).replace_schema_metadata(None) for chunk in chunk_ranges(manifest)
         ]
-        return pa.concat_tables(found, promote_options="default")
+        return pa.concat_tables(tables, promote_options="default")
 
 
 def _is_unchanged(table: Any, study: str, first: int, last: int) -> bool:

@@ -171,14 +171,14 @@ def _content_digest() -> ContentDigest:
 
 def _port_values(ports: Ports) -> dict[str, Any]:
     """Return the values of ports, and the results of those that are callable."""
-    found = {}
+    values = {}
     for field in fields(ports):
         value = getattr(ports, field.name)
         try:
-            found[field.name] = value() if callable(value) else value
+            values[field.name] = value() if callable(value) else value
         except LookupError:  # a port that this program does not have
-            found[field.name] = "none"
-    return found
+            values[field.name] = "none"
+    return values
 
 
 def _digest_of(digest: ContentDigest, name: str, value: Any) -> str:
@@ -191,14 +191,14 @@ def _digest_of(digest: ContentDigest, name: str, value: Any) -> str:
         ) from None
 
 
-def digest_differences(expected: Mapping[str, str], found: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def digest_differences(expected: Mapping[str, str], computed: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return (name, expected, found) of all differences; "" stands for a missing entry.
 
     Parameters
     ----------
-    expected, found
+    expected, computed
         Digests by name.
     """
-    names = [*expected, *(name for name in found if name not in expected)]
-    pairs = [(name, expected.get(name, ""), found.get(name, "")) for name in names]
+    names = [*expected, *(name for name in computed if name not in expected)]
+    pairs = [(name, expected.get(name, ""), computed.get(name, "")) for name in names]
     return [pair for pair in pairs if pair[1] != pair[2]]

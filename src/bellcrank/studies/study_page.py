@@ -69,9 +69,9 @@ def page_data(study: Study) -> dict[str, Any]:
 def _facts(study: Study) -> dict[str, str]:
     m = study.manifest
     over = m["over"]
-    told = ", ".join(f"{k} {x}" for k, x in over.items()) if isinstance(over, dict) else str(over)
+    text = ", ".join(f"{k} {x}" for k, x in over.items()) if isinstance(over, dict) else str(over)
     return {
-        "over": told, "points": f"{m['points']}, seed {m['seed']}", "runs": f"{m['runs']} of {m['seconds']:g} s",
+        "over": text, "points": f"{m['points']}, seed {m['seed']}", "runs": f"{m['runs']} of {m['seconds']:g} s",
         "computed in": f"{m['wall']:.1f} s, {m['sessions']} session(s)", "by": f"bellcrank {m['bellcrank']}",
     }  # fmt: skip
 
@@ -103,11 +103,11 @@ def _distribution(x: Array) -> dict[str, Any]:
 
 def _indices(study: Study, name: str, x: Array) -> list[dict[str, Any]]:
     try:
-        found = sobol_indices(study.points, x, name)
+        indices = sobol_indices(study.points, x, name)
     except InputError:  # a grid or a table, which is not a random sample
         return []
-    columns = (found.first, found.first_error, found.total, found.total_error)
+    columns = (indices.first, indices.first_error, indices.total, indices.total_error)
     return [
         {"name": n, **{k: None if np.isnan(c[i]) else float(c[i]) for k, c in zip(("s", "se", "t", "te"), columns)}}
-        for i, n in enumerate(found.names)
+        for i, n in enumerate(indices.names)
     ]

@@ -152,10 +152,12 @@ def varied_unit(s: System, name: str, what: str) -> str:
 def _check_units(plants: Mapping[str, System], points: Points, meaning: Mapping[str, str]) -> None:
     s = next(iter(plants.values()))
     for name, r in points.ranges.items():
-        asked = r.unit if isinstance(r, Range) else ""
+        range_unit = r.unit if isinstance(r, Range) else ""
         unit = varied_unit(s, name, meaning[name])
-        if asked and unit and asked != unit:
-            raise InputError(f'over: "{name}" is given in {asked}, but the plant has it in {unit}; expected {unit}.')
+        if range_unit and unit and range_unit != unit:
+            raise InputError(
+                f'over: "{name}" is given in {range_unit}, but the plant has it in {unit}; expected {unit}.'
+            )
 
 
 def _samples(points: Points, meaning: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Array]:
@@ -171,8 +173,8 @@ def _samples(points: Points, meaning: Mapping[str, str], given: Mapping[str, Any
         for file in files:
             samples[str(file)] = _file_samples(str(file), name)
     if len({len(x) for x in samples.values()}) > 1:
-        told = ", ".join(f"{file} {len(x)}" for file, x in samples.items())
-        raise InputError(f"files of samples are of different lengths: {told}; expected one.")
+        text = ", ".join(f"{file} {len(x)}" for file, x in samples.items())
+        raise InputError(f"files of samples are of different lengths: {text}; expected one.")
     return samples
 
 

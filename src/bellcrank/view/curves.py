@@ -52,11 +52,11 @@ def figure(title: str, panels: Sequence[Panel], columns: int = 2, across: str = 
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="18" font-size="14">{xml(title)}</text>',
     ]
-    at = float(LEFT)
+    x = float(LEFT)
     for name in names:
-        out.append(f'<path d="M{at:g} 34h18" {_pen(names.index(name), first[name])}/>')
-        out.append(f'<text x="{at + 23:g}" y="38">{xml(name)}</text>')
-        at += 40 + 6.2 * len(name)
+        out.append(f'<path d="M{x:g} 34h18" {_pen(names.index(name), first[name])}/>')
+        out.append(f'<text x="{x + 23:g}" y="38">{xml(name)}</text>')
+        x += 40 + 6.2 * len(name)
     for k, panel in enumerate(panels):
         x0, y0 = (k % columns) * WIDTH, HEAD + (k // columns) * HEIGHT
         out += [f'<g transform="translate({x0} {y0})">', *_panel(panel, names, k), "</g>"]

@@ -56,26 +56,26 @@ def _skin(s: Skin, index: dict[str, int], place: dict[str, int]) -> dict[str, An
 
 def _nodes(m: Mechanism, index: dict[str, int], place: dict[str, int]) -> list[dict[str, Any]]:
     bends, joints = {body: o.coordinates for o in m.outlines for body in o.bodies}, {j.name: j for j in m.joints}
-    found = []
+    nodes = []
     for node in (node for body in m.flexible for node in body.nodes if node.joint in bends):
         j = joints[node.joint]
         R = np.asarray(j.rotation, dtype=float)  # a node's translations are in the axes of its joint
-        found.append({
+        nodes.append({
             "body": index[j.child], "point": _rounded(j.point), "axes": _rounded(R),
             "q": [place[x] for x in bends[node.joint]],
             "shift": _rounded(np.array(node.shift) @ R.T), "turn": _rounded(np.array(node.turn) @ R.T),
         })  # fmt: skip
-    return found
+    return nodes
 
 
 def largest_stress(m: Mechanism, q: Array) -> float:
     """Return the largest stress in all slices of `m` over all rows of `q`, Pa."""
-    found = [0.0]
+    stresses = [0.0]
     for o in m.outlines:
-        found += [
+        stresses += [
             float(s.stress(q[:, [m.columns[0].index(x) for x in s.coordinates]]).max()) for s in o.slices if s.fibres
         ]
-    return max(found)
+    return max(stresses)
 
 
 def _rounded(x: Any) -> Any:

@@ -247,5 +247,5 @@ def _box(s: Spot) -> str:
     look = f'class="{classes}" stroke-width="{2 if s.is_critical else 1}"'
     corner = f'x="{s.x:.1f}" y="{s.y - BOX_HEIGHT / 2:.1f}"'
     box = f'{corner} width="{s.width:.1f}" height="{BOX_HEIGHT}" rx="{12 if end else 5}"'
-    at = f'x="{s.x + s.width / 2:.1f}" y="{s.y + 4:.1f}" text-anchor="middle"'
-    return f'<g><title>{xml(s.hint)}</title><rect {look} {box}/><text class="ink" {at}>{xml(s.text)}</text></g>'
+    position = f'x="{s.x + s.width / 2:.1f}" y="{s.y + 4:.1f}" text-anchor="middle"'
+    return f'<g><title>{xml(s.hint)}</title><rect {look} {box}/><text class="ink" {position}>{xml(s.text)}</text></g>'

@@ -38,11 +38,11 @@ MACHINE_SHAPES = {
 
 def shape_of(m: Mechanism) -> MachineShape | None:
     """Return the detailed shape of `m`, if it has one."""
-    found = MACHINE_SHAPES.get(m.name)
+    shape = MACHINE_SHAPES.get(m.name)
     names = [b.name for b in m.bodies]
-    if found is None or not set(found.bodies) <= set(names):
+    if shape is None or not set(shape.bodies) <= set(names):
         return None
-    return found if found.name != "excavator" or tuple(names[:4]) == ARM else None
+    return shape if shape.name != "excavator" or tuple(names[:4]) == ARM else None
 
 
 def joint_data(m: Mechanism) -> list[dict[str, Any]]:

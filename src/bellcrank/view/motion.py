@@ -90,9 +90,9 @@ def _frame_elements(m: Mechanism, q: Array) -> list[list[str]]:
     return out
 
 
-def _ground(found: dict[str, Any], centre: Array, project: Any) -> list[static_picture.DrawnElement]:
+def _ground(ground: dict[str, Any], centre: Array, project: Any) -> list[static_picture.DrawnElement]:
     """Return fixed lines on the ground, behind everything, that make the motion visible."""
-    up, step = np.asarray(found["up"]), 0.5 * found["radius"]
+    up, step = np.asarray(ground["up"]), 0.5 * ground["radius"]
     east = np.eye(3)[int(np.argmin(np.abs(up)))]
     north = np.cross(up, east)
     first = int(np.floor(east @ centre / step)) - GROUND_LINES // 2

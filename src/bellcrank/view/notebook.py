@@ -78,9 +78,9 @@ def record(run: Record) -> str:
 
 def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
     """Return a plot of the `eigenvalues` of a linearised system, `discrete` or continuous, beside its text `shown`."""
-    found = np.asarray(eigenvalues, complex)
-    found = found[np.isfinite(found)]
-    reach = 1.15 * max(float(np.abs(found).max(initial=0.0)), 1.0 if discrete else 1e-9)
+    values = np.asarray(eigenvalues, complex)
+    values = values[np.isfinite(values)]
+    reach = 1.15 * max(float(np.abs(values).max(initial=0.0)), 1.0 if discrete else 1e-9)
     middle, scale = POLE_PLOT_PX / 2, POLE_PLOT_PX / 2 / reach
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {POLE_PLOT_PX:g} {POLE_PLOT_PX:g}" '
@@ -90,7 +90,7 @@ def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:
     ]
     if discrete:
         lines.append(f'<circle cx="{middle:g}" cy="{middle:g}" r="{scale:.1f}" fill="none" stroke="#8888"/>')
-    for s in found:
+    for s in values:
         x, y = middle + s.real * scale, middle - s.imag * scale
         stable = abs(s) <= 1.0 if discrete else s.real <= 0.0
         colour = "#2563c9" if stable else "#d6293c"

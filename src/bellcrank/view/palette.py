@@ -30,10 +30,10 @@ THEME = {
 
 def step_colours(steps: Iterable[str]) -> dict[str, int]:
     """Return the index of each of `steps` in the table of colours, in the order of first appearance."""
-    found: dict[str, int] = {}
+    colours: dict[str, int] = {}
     for step in steps:
-        found.setdefault(step, len(found) % len(LIGHT))
-    return found
+        colours.setdefault(step, len(colours) % len(LIGHT))
+    return colours
 
 
 def css_variables(dark: bool) -> str:

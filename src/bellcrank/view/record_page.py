@@ -54,9 +54,9 @@ LINE_COLOURS = (
 def html(run: Record, lane: int | Sequence[int]) -> str:
     """Return the page of run `lane` of the record `run`."""
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
-    found = page_data(run, lane, name)
-    world = machine_shapes.script() if found["replay"] and found["replay"]["world"] else ""
-    data = json.dumps(plain(found), allow_nan=False)
+    content = page_data(run, lane, name)
+    world = machine_shapes.script() if content["replay"] and content["replay"]["world"] else ""
+    data = json.dumps(plain(content), allow_nan=False)
     return page("view/record_web", name, GENERATOR, SCRIPTS, data, _colours, WORLD=world)
 
 
@@ -155,19 +155,19 @@ def packed(values: Array, dtype: str) -> str:
 
 def ground(run: Record) -> dict[str, Any] | None:
     """Return the dug heights of `run` for the replay."""
-    found = run.ground
-    if found is None:
+    dug = run.ground
+    if dug is None:
         return None
     numbers = {
-        "t": packed(found.t, "<f8"),
-        "cells": packed(found.cells, "<u4"),
-        "heights": packed(found.heights, "<f4"),
+        "t": packed(dug.t, "<f8"),
+        "cells": packed(dug.cells, "<u4"),
+        "heights": packed(dug.heights, "<f4"),
     }
     return {
-        "level": found.level,
-        "cell": found.cell,
-        "rows": found.rows,
-        "first": packed(found.first, "<f4"),
+        "level": dug.level,
+        "cell": dug.cell,
+        "rows": dug.rows,
+        "first": packed(dug.first, "<f4"),
         **numbers,
     }
 
@@ -175,11 +175,11 @@ def ground(run: Record) -> dict[str, Any] | None:
 # -- texts
 
 
-def subtitle(run: Record, lane: tuple[int, ...], rows: int, kept: int) -> str:
-    """Return the subtitle for run `lane` of `run`, with its number of `rows` and of rows `kept` on the page."""
+def subtitle(run: Record, lane: tuple[int, ...], rows: int, shown: int) -> str:
+    """Return the subtitle for run `lane` of `run`, with its number of `rows` and of rows `shown` on the page."""
     parts = [f"{rows} rows over {np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g} s"]
     parts += [f"run {', '.join(map(str, lane))} of the batch {' x '.join(map(str, run.batch))}"] if lane else []
-    parts += [f"{kept} of them are on this page"] if kept < rows else []
+    parts += [f"{shown} of them are on this page"] if shown < rows else []
     return "; ".join(parts)
 
 
@@ -232,12 +232,12 @@ def joint_table(run: Record) -> list[list[str]]:
 
 def panels(run: Record) -> list[dict[str, Any]]:
     """Return the panels of `run`: columns of the same kind (end of the name) and unit, then energies."""
-    found: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
     for name in run.columns[1:]:
         if name not in ENERGIES:
             unit = run.column(name).unit
-            found.setdefault((title_of(name, unit), unit), []).append(name)
-    out = [{"title": title, "unit": unit, "columns": names} for (title, unit), names in found.items()]
+            groups.setdefault((title_of(name, unit), unit), []).append(name)
+    out = [{"title": title, "unit": unit, "columns": names} for (title, unit), names in groups.items()]
     cuts = sections(run.mechanism) if run.mechanism is not None and run.has_state("q") else {}
     for title, unit, what in (("Stresses at sections", "Pa", ("stress",)), ("Moments at sections", "N m", MOMENTS)):
         names = [name for name in cuts if name.rpartition(".")[2] in what and name not in run.columns]

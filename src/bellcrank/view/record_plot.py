@@ -80,10 +80,10 @@ def _chosen_panels(run: Record, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return panels of the named columns by unit; without names, of positions, velocities and energies."""
     if not names:
         return [p for p in panels(run) if p["columns"] != [CHANGE]]
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(run.column(name).unit, []).append(name)
-    return [{"title": "", "unit": unit, "columns": columns} for unit, columns in found.items()]
+        groups.setdefault(run.column(name).unit, []).append(name)
+    return [{"title": "", "unit": unit, "columns": columns} for unit, columns in groups.items()]
 
 
 def _write(figure: Any, path: Path) -> None:

@@ -72,11 +72,11 @@ def poses(m: Mechanism, q: Array) -> Array:
     """Return [x y z qx qy qz qw] of all body frames of `m`, (rows, bodies, 7), for positions `q` (rows, nq)."""
     marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
     tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
-    found = link_poses(tree, list(np.asarray(q, float).T))
+    placements = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
     for i, mark in enumerate(marks):
         link, R_FB, p_FB = tree.frames[mark]
-        R_WF, p_WF = found[link]
+        R_WF, p_WF = placements[link]
         for k, x in enumerate(p_WF + R_WF @ p_FB):
             out[:, i, k] = x
         elements = [np.broadcast_to(x, len(q)) for row in R_WF.times(R_FB).rows for x in row]
@@ -164,18 +164,18 @@ def _lump(b: Body, i: int, r: float, unit: float) -> list[Shape]:
 
 
 def _joint(j: Joint, i: int, parent: int, r: float) -> list[Shape]:
-    at, here = [0.0, 0.0, 0.0], {"body": i, "joint": True}
+    origin, common = [0.0, 0.0, 0.0], {"body": i, "joint": True}
     if j.kind == "floating":
         return []
     if j.kind == "spherical":
-        return [{**here, "kind": "ball", "at": at, "r": 1.5 * r}]
+        return [{**common, "kind": "ball", "at": origin, "r": 1.5 * r}]
     if j.kind in SLIDING_KINDS:
-        rod = {**here, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
-        return [rod, {**here, "kind": "slide", "at": at, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
-    found = [{**here, "kind": "disc", "at": at, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
+        rod = {**common, "kind": "rod", "parent": parent, "from": list(j.point), "r": 0.5 * r}  # from parent to child
+        return [rod, {**common, "kind": "slide", "at": origin, "axis": list(j.axis), "r": 1.35 * r, "h": 2.2 * r}]
+    parts = [{**common, "kind": "disc", "at": origin, "axis": list(j.axis), "r": 1.5 * r, "h": 1.35 * r}]
     if j.second_axis is not None:
-        found.append({**here, "kind": "disc", "at": at, "axis": list(j.second_axis), "r": 1.3 * r, "h": 1.6 * r})
-    return found
+        parts.append({**common, "kind": "disc", "at": origin, "axis": list(j.second_axis), "r": 1.3 * r, "h": 1.6 * r})
+    return parts
 
 
 def _ground(m: Mechanism, unit: float) -> list[Shape]:

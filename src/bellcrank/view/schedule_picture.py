@@ -125,13 +125,13 @@ class _Picture:
 
     def _path(self, m: Message) -> str:
         """Return a path with a straight line for each hop; hops through processors without a row are joined."""
-        at, drawn = m.source, ""
+        begin, drawn = m.source, ""
         for k, hop in enumerate(m.hops):
-            there = _hop_ends(m, k)[1]
-            if there in self.row:
-                y0, y1 = self._between(at, there)
+            end = _hop_ends(m, k)[1]
+            if end in self.row:
+                y0, y1 = self._between(begin, end)
                 drawn += f"{'L' if drawn else 'M'}{self.x(hop.start):.1f} {y0:g}L{self.x(hop.finish):.1f} {y1:g}"
-                at = there
+                begin = end
         return drawn
 
     def _critical(self) -> Iterable[str]:
@@ -168,8 +168,8 @@ def _hop_ends(m: Message, hop: int) -> tuple[int, int]:
 
 
 def _text_element(text: str, x: float, y: float, size: float, anchor: str = "start", tone: str = "ink") -> str:
-    at = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}"'
-    return f'<text class="{tone}" {at} pointer-events="none">{xml(text)}</text>'
+    position = f'x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}"'
+    return f'<text class="{tone}" {position} pointer-events="none">{xml(text)}</text>'
 
 
 def _arrow_head(name: str) -> str:

@@ -174,14 +174,14 @@ def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return ordered
 
     def half(way: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        kept: list[tuple[float, float]] = []
+        corners: list[tuple[float, float]] = []
         for x, y in way:
-            while len(kept) > 1:
-                (ax, ay), (bx, by) = kept[-2:]
-                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0:
+            while len(corners) > 1:
+                (x0, y0), (x1, y1) = corners[-2:]
+                if (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) > 0:
                     break
-                kept.pop()
-            kept.append((x, y))
-        return kept[:-1]
+                corners.pop()
+            corners.append((x, y))
+        return corners[:-1]
 
     return half(ordered) + half(ordered[::-1])

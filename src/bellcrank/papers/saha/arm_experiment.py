@@ -80,7 +80,7 @@ class ArmExperiment:
         for name in ("rkf45", "abm4"):
             run = self.forced(name)
             visible_time, obvious_time = (
-                departure_time(run, self.path, by) for by in (VISIBLE_DEVIATION, OBVIOUS_DEVIATION)
+                departure_time(run, self.path, deviation) for deviation in (VISIBLE_DEVIATION, OBVIOUS_DEVIATION)
             )
             agrees = abs(visible_time - printed) <= within
             rows.append(

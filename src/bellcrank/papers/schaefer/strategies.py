@@ -258,7 +258,7 @@ def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
         level: dict[int, int] = {}
         for s, n in sorted({s: n for part in parts.values() for s, n in part.items()}.items()):
             before = [(owner[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
-            level[s] = max((at + (key != owner[s]) for key, at in before), default=0)
+            level[s] = max((depth + (key != owner[s]) for key, depth in before), default=0)
         cut: dict[str, NodesBySerial] = {}
         for key, part in parts.items():
             for s, n in part.items():

@@ -62,17 +62,17 @@ class Mesh:
         for atoms in self.program.atoms.values():
             for atom in atoms:
                 for value in atom.operands:
-                    at = atom.cpu
-                    while self.words[value] and at != self.atoms[value].cpu and (value, at) not in needed:
-                        needed[value, at] = at = self._sender(value, at, atom)
+                    cpu = atom.cpu
+                    while self.words[value] and cpu != self.atoms[value].cpu and (value, cpu) not in needed:
+                        needed[value, cpu] = cpu = self._sender(value, cpu, atom)
         return needed
 
-    def _sender(self, value: str, at: Cpu, atom: Atom) -> Cpu:
-        if (value, at) not in self.program.ways:
-            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to processor {at}.')
-        before = self.program.ways[value, at]
-        if self.index[at] not in self.topology.neighbours[self.index[before]]:
-            raise InputError(f'"{value}" is routed from {before} to {at}, which are no neighbours.')
+    def _sender(self, value: str, cpu: Cpu, atom: Atom) -> Cpu:
+        if (value, cpu) not in self.program.ways:
+            raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to processor {cpu}.')
+        before = self.program.ways[value, cpu]
+        if self.index[cpu] not in self.topology.neighbours[self.index[before]]:
+            raise InputError(f'"{value}" is routed from {before} to {cpu}, which are no neighbours.')
         return before
 
     # -- cycles

@@ -28,5 +28,5 @@ SUFFIXES: dict[str, str | Format] = {".parquet": "parquet", ".csv": "csv", ".npz
 
 def format_of(suffix: str) -> Format:
     """Return the format of `suffix`; modules are imported on use, as most need a package of the extra `record`."""
-    found = SUFFIXES[suffix]
-    return cast(Format, importlib.import_module(f"{__name__}.{found}")) if isinstance(found, str) else found
+    entry = SUFFIXES[suffix]
+    return cast(Format, importlib.import_module(f"{__name__}.{entry}")) if isinstance(entry, str) else entry

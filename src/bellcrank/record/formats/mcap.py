@@ -39,8 +39,8 @@ def write(run: Record, stream: IO[bytes]) -> None:
     """Write `run` to `stream`."""
     out = start_writer(stream, description.describe(run), CHUNK_BYTES)
     channel_ids = register_channels(out, run)
-    for group, at, data, sequence in messages(run, 0):
-        out.add_message(channel_ids[group], at, data, at, sequence=sequence)
+    for group, stamp, data, sequence in messages(run, 0):
+        out.add_message(channel_ids[group], stamp, data, stamp, sequence=sequence)
     out.finish()
 
 
@@ -124,9 +124,9 @@ def _parsed(about: str) -> dict[str, Any]:
     return data
 
 
-def _read_unfinished(stream: IO[bytes], found: description.Description) -> Record:
+def _read_unfinished(stream: IO[bytes], header: description.Description) -> Record:
     """Return the complete rows of a file that was not closed, up to the first incomplete row."""
-    groups = column_groups(found.names)
+    groups = column_groups(header.names)
     rows: list[dict[str, float]] = []
     waiting: dict[str, float] = {}
     left = set(groups)
@@ -141,8 +141,8 @@ def _read_unfinished(stream: IO[bytes], found: description.Description) -> Recor
             waiting, left = {}, set(groups)
     last = rows[-1]["t"] if rows else math.nan
     why = "the file was not closed, because the program that wrote it was ended; later rows are lost"
-    found = replace(found, shape=(len(rows),), rest=found.rest | {"stops": [["interrupted", last, why]]})
-    return found.record([np.array([row[name] for row in rows]) for name in found.names])
+    header = replace(header, shape=(len(rows),), rest=header.rest | {"stops": [["interrupted", last, why]]})
+    return header.record([np.array([row[name] for row in rows]) for name in header.names])
 
 
 def _description(stream: IO[bytes]) -> tuple[str, int]:
@@ -184,10 +184,10 @@ def _records(stream: IO[bytes]) -> Iterator[Any]:
     size = file_size(stream)
     stream.seek(0)
     growing = False
-    found = iter(reader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=size).records)
+    records = iter(reader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=size).records)
     while True:
         try:
-            item = next(found)
+            item = next(records)
         except StopIteration:
             return
         except Exception:  # a file that was not closed may end anywhere, with various errors

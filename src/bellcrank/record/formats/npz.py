@@ -59,5 +59,5 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, shape: tuple[int, ..
     if info.file_size < wanted:
         raise ReadError(f"{info.filename} has {info.file_size} bytes; expected {wanted}. The file is truncated.")
     with archive.open(info) as member:
-        found: Array = np.lib.format.read_array(member, allow_pickle=False)
-        return found
+        array: Array = np.lib.format.read_array(member, allow_pickle=False)
+        return array
