@@ -83,9 +83,9 @@ def _processor() -> Iterator[Finding]:
     lanes = f"{h.cpu}: {h.lanes('float64')} lanes of float64, {h.lanes('float32')} of float32; LLVM {h.llvm}"
     forced = os.environ.get("BELLCRANK_CPU")
     yield Finding("lanes", POOR if forced else GOOD, lanes, "unset BELLCRANK_CPU to use all of it" if forced else "")
-    total, mine = os.cpu_count() or 1, _usable_cores()
-    remedy = "" if mine > 1 else "threads= and machine= need more than one"
-    yield Finding("cores", GOOD if mine > 1 else POOR, f"{mine} of {total} may be used", remedy)
+    total, usable = os.cpu_count() or 1, _usable_cores()
+    remedy = "" if usable > 1 else "threads= and machine= need more than one"
+    yield Finding("cores", GOOD if usable > 1 else POOR, f"{usable} of {total} may be used", remedy)
 
 
 def _usable_cores() -> int:
@@ -159,9 +159,9 @@ def _real_time() -> Iterator[Finding]:
 def _page() -> Iterator[Finding]:
     from bellcrank.cockpit import __file__ as home
 
-    there = (Path(home).with_name("static") / "cockpit.js").is_file()
-    how = "" if there else "in a clone: make page; a wheel has it"
-    yield Finding("page of drive", GOOD if there else POOR, "bundled" if there else "not bundled", how)
+    is_bundled = (Path(home).with_name("static") / "cockpit.js").is_file()
+    how = "" if is_bundled else "in a clone: make page; a wheel has it"
+    yield Finding("page of drive", GOOD if is_bundled else POOR, "bundled" if is_bundled else "not bundled", how)
 
 
 def _gpu() -> Iterator[Finding]:
@@ -205,9 +205,9 @@ def _extras() -> Iterator[Finding]:
             groups.setdefault(match[2], []).append(match[1])
     for group, packages in groups.items():
         missing = [name for name in packages if not _installed(name)]
-        here = f"without {', '.join(missing)}" if missing else ", ".join(packages)
+        state = f"without {', '.join(missing)}" if missing else ", ".join(packages)
         how = f'pip install "bellcrank[{group}]"' if missing else ""
-        yield Finding(f"extra {group}", POOR if missing else GOOD, here, how)
+        yield Finding(f"extra {group}", POOR if missing else GOOD, state, how)
 
 
 def _installed(package: str) -> bool:

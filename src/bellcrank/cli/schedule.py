@@ -143,15 +143,15 @@ def _print(s: Schedule, title: str) -> None:
     busy, used = s.busy, sorted(set(s.where))
     for i in used[:MAX_TABLE_PROCESSORS]:
         share = busy[i] / s.makespan if s.makespan else 0.0
-        mine = sorted((s.start[k], k) for k, processor in enumerate(s.where) if processor == i)
+        starts = sorted((s.start[k], k) for k, processor in enumerate(s.where) if processor == i)
         bar = "#" * round(BAR_CHARACTERS * share)
-        row = [str(i), str(len(mine)), _number(busy[i]), f"{100 * share:.0f} %", bar]
-        rows.append([*row, _sequence([s.tasks[k].name for _, k in mine])] if listed else row)
+        row = [str(i), str(len(starts)), _number(busy[i]), f"{100 * share:.0f} %", bar]
+        rows.append([*row, _sequence([s.tasks[k].name for _, k in starts])] if listed else row)
     screen.table(head, rows)
-    rest = [f"{len(used) - MAX_TABLE_PROCESSORS} more are used"] if len(used) > MAX_TABLE_PROCESSORS else []
-    rest += [f"{p - len(used)} have nothing to do"] if p > len(used) else []
-    if rest:
-        screen.line(f"({', '.join(rest)})", style="dim")
+    remarks = [f"{len(used) - MAX_TABLE_PROCESSORS} more are used"] if len(used) > MAX_TABLE_PROCESSORS else []
+    remarks += [f"{p - len(used)} have nothing to do"] if p > len(used) else []
+    if remarks:
+        screen.line(f"({', '.join(remarks)})", style="dim")
 
 
 def _usage_text(s: Schedule) -> str:

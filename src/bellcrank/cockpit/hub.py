@@ -142,10 +142,10 @@ class Hub:
 
     def send_settings(self) -> None:
         """Send the settings to all pages if they have changed."""
-        now = self.session.current_settings()
-        if now != self._settings:
-            self._settings = now
-            self.send_all("settings", **now)
+        settings = self.session.current_settings()
+        if settings != self._settings:
+            self._settings = settings
+            self.send_all("settings", **settings)
 
     # -- one page
 

@@ -136,8 +136,8 @@ class Machine:
     def names(self) -> list[str]:
         """Names of the numbers that follow the poses in a state message: y, u and outputs."""
         s, (q, v) = self.system, self.mechanism.columns
-        own = [*(f"{n}.q" for n in q), *(f"{n}.v" for n in v), *(z.name for z in s.states)]
-        return [*own, *(f"input.{n}" for n in s.inputs), *s.outputs]
+        states = [*(f"{n}.q" for n in q), *(f"{n}.v" for n in v), *(z.name for z in s.states)]
+        return [*states, *(f"input.{n}" for n in s.inputs), *s.outputs]
 
     def values(self, given: Sequence[float]) -> list[float]:
         """Return the lever values `given`, clipped to their bounds."""

@@ -66,9 +66,9 @@ def independent_joints(m: Mechanism, q: Any) -> list[str]:
     remaining, chosen = [k for k in range(m.nv) if k not in elastic_indices], list[str]()
     rank = np.linalg.matrix_rank(J[:, remaining], tol=cut)
     for name in sorted(names, key=lambda n: (joints[n].kind != "prismatic", joints[n].parent != m.ground)):
-        rest = [k for k in remaining if k != m.columns[1].index(name)]
-        if len(chosen) < loops.mobility - len(elastic_indices) and np.linalg.matrix_rank(J[:, rest], tol=cut) == rank:
-            remaining = rest
+        others = [k for k in remaining if k != m.columns[1].index(name)]
+        if len(chosen) < loops.mobility - len(elastic_indices) and np.linalg.matrix_rank(J[:, others], tol=cut) == rank:
+            remaining = others
             chosen.append(name)
     return [name for name in names if name in chosen]
 
@@ -283,10 +283,10 @@ def reachable_paths(m: Mechanism, q: Array, moved: Sequence[str], ends: Array) -
 def _least_singular_value(m: Mechanism, q: Array, moved: Sequence[str]) -> Array:
     """Return the least singular value of the constraint Jacobian of the dependent coordinates: 0 at a dead point."""
     bends = elastic_coordinates(m)
-    rest = [k for k, name in enumerate(m.columns[1]) if name not in moved and k not in bends]
-    if not m.loops or not rest:
+    others = [k for k, name in enumerate(m.columns[1]) if name not in moved and k not in bends]
+    if not m.loops or not others:
         return np.ones(len(q))
-    values = np.linalg.svd(np.asarray(m.closure_jacobian(q))[..., rest], compute_uv=False)
+    values = np.linalg.svd(np.asarray(m.closure_jacobian(q))[..., others], compute_uv=False)
     rank = int((values[0] > 1e-9 * values[0, 0]).sum())
     return np.asarray(values[:, rank - 1])
 
@@ -324,6 +324,9 @@ class Servos:
             errors.append(error)
         if self.tree is not None:
             still = [0.0] * len(self.moved)
-            now, first = self.tree.torque(list(q), list(v), accelerations), self.tree.torque(self.start, still, still)
-            forces = [float(h) + a - b for h, a, b in zip(self.hold, now, first, strict=True)]
+            torques, first = (
+                self.tree.torque(list(q), list(v), accelerations),
+                self.tree.torque(self.start, still, still),
+            )
+            forces = [float(h) + a - b for h, a, b in zip(self.hold, torques, first, strict=True)]
         return forces, [*rates, *errors]

@@ -77,10 +77,10 @@ class Modes:
         """Return the accelerations of the modes for the acceleration `A` of the frame; call it after `eliminate`."""
         modal_accelerations: list[Scalar] = []
         for k, u in enumerate(self.u):
-            rest = u - A.dot(self.F[k])
+            force = u - A.dot(self.F[k])
             for l, a in enumerate(modal_accelerations):
-                rest = rest - self.M[k][l] * a
-            modal_accelerations.append(rest / self.M[k][k])
+                force = force - self.M[k][l] * a
+            modal_accelerations.append(force / self.M[k][k])
         return modal_accelerations
 
 

@@ -62,18 +62,18 @@ def propagate_motion(
 
 
 def accumulate_subtree(
-    mine: Sequence[Any], up: Callable[[Any], Any] = lambda x: x
+    contribution: Sequence[Any], up: Callable[[Any], Any] = lambda x: x
 ) -> Generator[Exchange, Any, list[Any]]:
     """Sum a quantity over the body and its subtree.
 
     Parameters
     ----------
-    mine
+    contribution
         The body's own contribution.
     up
         Transforms the total into the parent's frame.
     """
-    total = list(mine)
+    total = list(contribution)
     parts = yield FromChildren()
     for part in parts:
         total = [x + y for x, y in zip(total, part, strict=True)]

@@ -20,9 +20,9 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
 
 
-def _sum_over_bodies(link: Link, *mine: Any) -> BodyRecursion:
+def _sum_over_bodies(link: Link, *contribution: Any) -> BodyRecursion:
     """Return the sum over all bodies in those on the ground, and nothing in the others."""
-    total = yield from accumulate_subtree(mine)
+    total = yield from accumulate_subtree(contribution)
     return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if link.parent < 0 else []
 
 
@@ -124,9 +124,9 @@ def momentum(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
 
 
 def _momentum(link: Link, q: Vector, v: Vector, V: Motion) -> Force:
-    own = current_inertia(link, q) @ V
+    rigid = current_inertia(link, q) @ V
     body = body_modes(link)
-    return own if body is None else own + body.momentum(q, v)
+    return rigid if body is None else rigid + body.momentum(q, v)
 
 
 def momentum_rate(link: Link, ground: Ground, q: Vector, v: Vector, a: Vector) -> BodyRecursion:

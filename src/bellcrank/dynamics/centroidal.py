@@ -212,10 +212,10 @@ def bending_rates(tree: Tree, q: Vector, v: Vector) -> list[Inertia]:
     v
         Velocities, nv elements.
     """
-    own = [Inertia(0.0, ZERO, SYM_ZERO) for _ in tree.links]
+    rates = [Inertia(0.0, ZERO, SYM_ZERO) for _ in tree.links]
     for body in moving_flexible_bodies(tree):
-        own[body.link] = own[body.link] + body.inertia_rate(q, v)
-    return _sum_subtrees(tree, q, own) if tree.flexible else own
+        rates[body.link] = rates[body.link] + body.inertia_rate(q, v)
+    return _sum_subtrees(tree, q, rates) if tree.flexible else rates
 
 
 def moving_flexible_bodies(tree: Tree) -> list[FlexibleBody]:

@@ -59,9 +59,9 @@ def coriolis_matrix(tree: Tree, q: Vector, v: Vector) -> Rows:
     """
     Ic, B, X = composites(tree, q), subtree_moments(tree, q, v), [link.transform(q) for link in tree.links]
     D, V, axes = bending_rates(tree, q, v), velocities(tree, q, v), []
-    for link, own in zip(tree.links, V, strict=True):
+    for link, velocity in zip(tree.links, V, strict=True):
         step("dZ", link.name)
-        axes.append(axis_rates(link, q, v, own))
+        axes.append(axis_rates(link, q, v, velocity))
     C: Rows = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, link in enumerate(tree.links):
         for k, Z, dZ in axes[i]:

@@ -247,12 +247,12 @@ def _frame_motions(
     columns: list[list[DerivativeColumn]] = []
     V: list[Motion] = []
     A: list[Acceleration] = []
-    rest = Acceleration(ZERO, ZERO, -tree.gravity)
+    ground_acceleration = Acceleration(ZERO, ZERO, -tree.gravity)
     for link in tree.links:
         step("A", link.name)
         x, Z, p = link.transform(q), link.subspace(q), link.parent
         vJ, aJ = subspace_motion(Z, joint_elements(link, v)), subspace_motion(Z, joint_elements(link, a))
-        Vp, Ap = x.motion(V[p] if p >= 0 else NO_MOTION), x.acceleration(A[p] if p >= 0 else rest)
+        Vp, Ap = x.motion(V[p] if p >= 0 else NO_MOTION), x.acceleration(A[p] if p >= 0 else ground_acceleration)
         X.append(x)
         columns.append(_derivative_columns(link, Z, Vp, Ap, vJ))
         V.append(Vp + vJ)

@@ -82,8 +82,8 @@ def common_body(tree: Tree, a: str, b: str) -> int:
     b
         Name of the second frame.
     """
-    mine = set(tree.path(tree.frames[a][0]))
-    return next((k for k in tree.path(tree.frames[b][0]) if k in mine), -1)
+    ancestors = set(tree.path(tree.frames[a][0]))
+    return next((k for k in tree.path(tree.frames[b][0]) if k in ancestors), -1)
 
 
 def _anchor_point(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:

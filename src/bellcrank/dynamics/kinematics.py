@@ -309,9 +309,9 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     for body in tree.flexible:
         if body.link >= 0:
             momenta[body.link] = momenta[body.link] + body.momentum(q, v)
-    for link, own, (R, p) in zip(tree.links, momenta, poses(tree, q), strict=True):
+    for link, link_momentum, (R, p) in zip(tree.links, momenta, poses(tree, q), strict=True):
         step("momentum", link.name)
-        f = own.rotated(R)
+        f = link_momentum.rotated(R)
         P, L = P + f.lin, L + f.ang + p.cross(f.lin)
     m, h = _first_moment(tree, q)
     step("momentum")

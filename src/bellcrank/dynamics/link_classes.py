@@ -198,17 +198,17 @@ def folding_values(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
 def _full_constants(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[Scalar]:
     """Return the same constants, with every possible move of a placement present."""
     shape, values = numbers
-    own = len(_link_constants(link))
-    rest, out, position = list(shape), values[:own], own
+    count = len(_link_constants(link))
+    moves, out, position = list(shape), values[:count], count
     for move in PLACEMENT_MOVES:
         size = 3 if move == "shift" else 2
-        if rest and rest[0] == move:
+        if moves and moves[0] == move:
             out = [*out, *values[position : position + size]]
             position += size
-            rest.pop(0)
+            moves.pop(0)
         else:
             out = [*out, *([0.0, 0.0, 0.0] if move == "shift" else [1.0, 0.0])]
-    assert not rest, f"moves {shape} do not match the standard order of placements"
+    assert not moves, f"moves {shape} do not match the standard order of placements"
     return out
 
 

@@ -64,8 +64,8 @@ def indexed_columns(tree: Tree, S: Sequence[Sequence[Motion]]) -> list[list[Axis
     S
         Motion subspace of each joint.
     """
-    own = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
-    return [[AxisColumn(i, k, c, s) for c, (k, s) in enumerate(subspace)] for i, subspace in enumerate(own)]
+    subspaces = [zip(link.v_index, axes, strict=True) for link, axes in zip(tree.links, S, strict=True)]
+    return [[AxisColumn(i, k, c, s) for c, (k, s) in enumerate(subspace)] for i, subspace in enumerate(subspaces)]
 
 
 def pairwise_sum(terms: Sequence[Any]) -> Any:
@@ -351,8 +351,8 @@ class MassInverse:
             reached = frozenset(a for i, x in enumerate(c) if not is_zero(x) for a in self.W[i])
             groups.setdefault(reached, []).append(k)
         products: dict[int, Sequence[Scalar]] = {}
-        for reached, mine in groups.items():
-            products |= zip(mine, self._multiply_columns(reached, [columns[k] for k in mine]), strict=True)
+        for reached, members in groups.items():
+            products |= zip(members, self._multiply_columns(reached, [columns[k] for k in members]), strict=True)
         n = len(self.W)
         return [
             [list(row) for row in zip(*(products[k] for k in range(start, start + n)), strict=True)]

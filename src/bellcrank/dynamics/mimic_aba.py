@@ -41,10 +41,10 @@ def forward_dynamics(
     assert common is not None, "a coordinate is open down to the ground, or too many are open at one body"
     external_loads, ground, bodies = external_forces(tree, q, frames, wrench), ground_of(tree), list[Any]()
     for i, link in enumerate(tree.links):
-        own = sharing_link(localise(link), common.share[i], common.bending[i], modal_constants(common.bending[i]))
-        mine, rates = [q[k] for k in common.q[i]], [v[k] for k in common.v[i]]
+        localised = sharing_link(localise(link), common.share[i], common.bending[i], modal_constants(common.bending[i]))
+        positions, rates = [q[k] for k in common.q[i]], [v[k] for k in common.v[i]]
         driven = [tau[k] for k in common.answers[i]]
-        bodies.append(shared_body_acceleration(own, ground, mine, rates, driven, external_loads[i]))
+        bodies.append(shared_body_acceleration(localised, ground, positions, rates, driven, external_loads[i]))
     a: list[Scalar] = [0.0] * tree.nv
     for answers, (values, _) in zip(common.answers, run_recursions(tree, bodies), strict=True):
         for k, x in zip(answers, values, strict=True):

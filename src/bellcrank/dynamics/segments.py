@@ -251,8 +251,8 @@ def split_solution(
     phi = [dot(row, free) * d for row, d in zip(both.R, both.e, strict=True)]
     a = [x - dot([row[i] for row in both.Q], phi) for i, x in enumerate(free)]
     step("g")
-    own = six_numbers(far.pA)
-    g = [pulled[i] - own[i] - dot([row[i] for row in both.R], phi) for i in range(6)]
+    bias = six_numbers(far.pA)
+    g = [pulled[i] - bias[i] - dot([row[i] for row in both.R], phi) for i in range(6)]
     return g, to_motion(a)
 
 

@@ -101,14 +101,14 @@ def collect_shared_coordinates(tree: Tree) -> SharedCoordinates | None:
         if body.link < 0 or bending[body.link] is not None:
             return None
         bending[body.link] = body
-    where = _links_by_coordinate(tree, bending)
+    links_of_coordinate = _links_by_coordinate(tree, bending)
     depth: list[int] = []
     for link in tree.links:
         depth.append(depth[link.parent] + 1 if link.parent >= 0 else 0)
-    ends = {k: _common_ancestor(tree, links, depth) for k, links in where.items()}
+    ends = {k: _common_ancestor(tree, links, depth) for k, links in links_of_coordinate.items()}
     if -1 in ends.values():
         return None
-    slots, open_ = _assign_slots(tree, where, ends)
+    slots, open_ = _assign_slots(tree, links_of_coordinate, ends)
     if max(slots.values(), default=-1) >= MAX_OPEN_SLOTS:
         return None
     return _collect_shares(tree, bending, ends, slots, open_)
@@ -140,7 +140,9 @@ def _collect_shares(
         )
         result.q.append((*link.q_index, *q))
         result.v.append((*link.v_index, *v))
-        result.answers.append((*(k for k, own in zip(link.v_index, closes, strict=True) if own), *ends_inside))
+        result.answers.append(
+            (*(k for k, closes_here in zip(link.v_index, closes, strict=True) if closes_here), *ends_inside)
+        )
     return result
 
 
@@ -175,15 +177,15 @@ def _common_ancestor(tree: Tree, links: Sequence[int], depth: Sequence[int]) -> 
 
 
 def _assign_slots(
-    tree: Tree, where: dict[int, list[int]], ends: dict[int, int]
+    tree: Tree, links_of_coordinate: dict[int, list[int]], ends: dict[int, int]
 ) -> tuple[dict[int, int], list[list[int]]]:
     """Return the slot of each coordinate, and the coordinates that are open at each link."""
     used_slots: list[set[int]] = [set() for _ in tree.links]
     open_: list[list[int]] = [[] for _ in tree.links]
     slots: dict[int, int] = {}
-    for k in sorted(where, key=lambda k: (ends[k], k)):
+    for k in sorted(links_of_coordinate, key=lambda k: (ends[k], k)):
         meets = {ends[k]}
-        for i in where[k]:
+        for i in links_of_coordinate[k]:
             link_index = i
             while link_index != ends[k] and k not in open_[link_index]:
                 open_[link_index].append(k)

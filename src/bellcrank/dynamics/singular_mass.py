@@ -97,11 +97,11 @@ def _clearly_massive(tree: Tree) -> bool:
                 return False  # its axes rotate: one configuration is not sufficient
             S = np.array([[*s.ang, *s.lin] for s in columns], float)
             forces = [link.inertia @ s for s in columns]
-            own = S @ np.array([[*f.ang, *f.lin] for f in forces], float).T
+            matrix = S @ np.array([[*f.ang, *f.lin] for f in forces], float).T
             I, m = link.inertia.I, link.inertia.m
             scale = np.sqrt([max(I.xx, I.yy, I.zz) if any(s[:3]) else m for s in S.tolist()])
             massive_by_key[key] = (
-                bool(scale.all()) and np.linalg.eigvalsh(own / np.outer(scale, scale))[0] > HEAVY_EIGENVALUE
+                bool(scale.all()) and np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] > HEAVY_EIGENVALUE
             )
         if not massive_by_key[key]:
             return False

@@ -138,7 +138,7 @@ class Method:
             if tree.flexible:
                 function_used = (
                     _load_module("flexible_layer")
-                    .FlexibleLayer(lambda own: getattr(self.file, own), self.solves)
+                    .FlexibleLayer(lambda function_name: getattr(self.file, function_name), self.solves)
                     .function(name)
                 )
             return function_used(tree, *inputs, **options)

@@ -97,17 +97,17 @@ class Tour:
 
     def __call__(self, shot: Snapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
-        now = self.hands.place(shot)
+        tip = self.hands.place(shot)
         if self._round_angle is None:
-            self._round_angle = now[1]
+            self._round_angle = tip[1]
         if not 0.0 <= shot.t - self._goal_time < math.inf:
             self._goal_time = shot.t
-        error = [goal - x for goal, x in zip(self.goal, now, strict=True)]
+        error = [goal - x for goal, x in zip(self.goal, tip, strict=True)]
         if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._goal_time > WAYPOINT_TIMEOUT:
             self.index, self._goal_time = (self.index + 1) % len(self.places), shot.t
             if self.index == len(self.places) - 1:
                 self._round_angle += self.angle_step  # the return move already leads to the next round
-        return [*self.hands.lever_values(now, [WAYPOINT_GAIN * e for e in error]), 1.0]
+        return [*self.hands.lever_values(tip, [WAYPOINT_GAIN * e for e in error]), 1.0]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -137,16 +137,16 @@ class PaperRun:
 
     def __call__(self, shot: Snapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
-        now = self.hands.place(shot)
+        tip = self.hands.place(shot)
         if self._arrival_time is not None and not 0.0 <= shot.t - self._arrival_time < wong.SECONDS:
             self._arrival_time = None
         if self._arrival_time is None:
-            error = [goal - x for goal, x in zip(self.beginning, now, strict=True)]
+            error = [goal - x for goal, x in zip(self.beginning, tip, strict=True)]
             if max(map(abs, error)) < ARRIVED_WITHIN:
                 self._arrival_time = shot.t
-            return [*self.hands.lever_values(now, [WAYPOINT_GAIN * e for e in error]), 1.0]
+            return [*self.hands.lever_values(tip, [WAYPOINT_GAIN * e for e in error]), 1.0]
         moving = wong.REST_SECONDS <= shot.t - self._arrival_time < wong.REST_SECONDS + wong.MOTION_SECONDS
-        return [*self.hands.lever_values(now, self.rates if moving else (0.0,) * 4), 1.0]
+        return [*self.hands.lever_values(tip, self.rates if moving else (0.0,) * 4), 1.0]
 
     @property
     def rates(self) -> list[float]:
@@ -157,8 +157,8 @@ class PaperRun:
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
         times = {"still": wong.REST_SECONDS, "moving": wong.MOTION_SECONDS, "seconds": wong.SECONDS}
-        own = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
-        return {"kind": "experiment"} | own | times
+        motion = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
+        return {"kind": "experiment"} | motion | times
 
 
 @dataclass(frozen=True)

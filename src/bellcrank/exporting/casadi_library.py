@@ -113,7 +113,7 @@ class CasadiFunction:
         """Return the C functions of CasADi's interface; `routine` is the routine that they call."""
         patterns = [dense_pattern(*shape) for _, shape in self.inputs]
         patterns += [sparse_pattern(array.reshape(matrix_shape(array.shape))) for array in self.graph.outputs.values()]
-        where = np.cumsum([0, *map(len, patterns)])[:-1]
+        offsets = np.cumsum([0, *map(len, patterns)])[:-1]
         names = [*(name for name, _ in self.inputs), *self.graph.outputs]
         used_names = dict[str, int]()
         sizes = [array.size for array in self.flat_graph.outputs.values()]
@@ -122,7 +122,7 @@ class CasadiFunction:
         result_pointers = [f"res[{i}] ? res[{i}] : w + {starts[i]}" for i in range(len(sizes))]
         return FUNCTION_TEMPLATE.format(
             name=self.name, n_in=len(self.inputs), n_out=len(sizes), room=starts[-1],
-            patterns=", ".join(str(x) for p in patterns for x in p), where=", ".join(map(str, where)),
+            patterns=", ".join(str(x) for p in patterns for x in p), where=", ".join(map(str, offsets)),
             names=", ".join(f'"{unique_name(identifier(n), used_names)}"' for n in names),
             most=max([1, *(math.prod(s) for s in self.graph.inputs.values())]),
             call=f"{routine.name}({', '.join([*input_pointers, *result_pointers])})",
@@ -192,12 +192,12 @@ def casadi_source(content: Export) -> str:
     """Return one C file with all functions of the export `content`."""
     all_ = list(casadi_functions(content))
     used_names = {f"{f.name}{tail}": 0 for f in all_ for tail in NAME_SUFFIXES}
-    called, mine = build_routines(
+    called, texts = build_routines(
         {f"{f.name}_of_arrays": f.flat_graph for f in all_}, "float64", used_names, static=True
     )
     parts = [SOURCE_HEAD.format(title=comment(content.name), version=__version__)]
-    parts += routines_code([*called, *mine])
-    return "\n".join([*parts, *(f.interface_code(text) for f, text in zip(all_, mine, strict=True))])
+    parts += routines_code([*called, *texts])
+    return "\n".join([*parts, *(f.interface_code(text) for f, text in zip(all_, texts, strict=True))])
 
 
 def write_casadi(content: Export, path: Path) -> Path:

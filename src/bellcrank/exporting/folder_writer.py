@@ -72,8 +72,8 @@ def _remove_stale(target: Path) -> None:
     """Remove what killed processes left behind of the same folder; after an hour no process is still writing."""
     with suppress(OSError):
         for path in target.parent.iterdir():
-            mine = (
+            is_ours = (
                 path.name.startswith(f".{target.name[:MAX_NAME_CHARACTERS]}.") and path.suffix[1:] in TEMPORARY_SUFFIXES
             )
-            if mine and path.is_dir() and time.time() - path.lstat().st_mtime > ABANDONED_AFTER_SECONDS:
+            if is_ours and path.is_dir() and time.time() - path.lstat().st_mtime > ABANDONED_AFTER_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)

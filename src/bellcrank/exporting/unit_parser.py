@@ -65,9 +65,9 @@ def parse_unit(text: str) -> FmiUnit | None:
         position = match.end()
     if len(tokens) == 1 and tokens[0][1] == 1:
         return _word_unit(tokens[0][0])  # only a unit without a product has an offset
-    rest = iter(tokens)
-    total = _product(rest, 0) if tokens else None
-    return total if next(rest, None) is None else None
+    remaining = iter(tokens)
+    total = _product(remaining, 0) if tokens else None
+    return total if next(remaining, None) is None else None
 
 
 def _product(tokens: Iterator[tuple[str, int]], depth: int) -> FmiUnit | None:

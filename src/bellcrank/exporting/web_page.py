@@ -170,9 +170,9 @@ def numeric_pilots(machine: Machine) -> dict[str, Any]:
 def site_data(contact: GroundContact) -> dict[str, Any]:
     """Return bucket, soils and tasks of the ground `contact` in the form of the page's ground.js."""
     tool = contact.tool
-    own = {"tool": asdict(tool), "tip": contact.tip, "level": contact.level, "heel": contact.heel}
+    bucket = {"tool": asdict(tool), "tip": contact.tip, "level": contact.level, "heel": contact.heel}
     return {
-        "contact": own | {"pointing": tool.teeth_direction(contact.tip)},
+        "contact": bucket | {"pointing": tool.teeth_direction(contact.tip)},
         "soils": {name: soil_constants(soil) for name, soil in SOILS.items()},
         "tasks": {name: asdict(make()) for name, make in TASKS.items()},
     }

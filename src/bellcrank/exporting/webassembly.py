@@ -140,8 +140,8 @@ def initial_state(s: Stepper) -> list[float]:
 
 def type_declarations(title: str, about: Mapping[str, Any]) -> str:
     """Return the TypeScript declarations of the module described by `about`, under `title`."""
-    own = about.get("machine", {})
-    kinds = {word: literal_union(own.get(word, [])) for word in ("states", "inputs", "parameters", "outputs")}
+    machine = about.get("machine", {})
+    kinds = {word: literal_union(machine.get(word, [])) for word in ("states", "inputs", "parameters", "outputs")}
     return TYPES_TEMPLATE.format(title=title, **kinds, functions=literal_union([f["name"] for f in about["functions"]]))
 
 

@@ -441,7 +441,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         if given is None:
             return None
         parts = (given.joint, given.multiplier, given.offset) if isinstance(given, Mimic) else given
-        name, *rest = [parts] if isinstance(parts, str) else items(parts) or [None]
-        if not isinstance(name, str) or len(rest) > 2:
+        name, *numbers = [parts] if isinstance(parts, str) else items(parts) or [None]
+        if not isinstance(name, str) or len(numbers) > 2:
             raise ModelError(f"{where}: mimic is {given!r}; expected a joint's name or (name, multiplier, offset).")
-        return Mimic(name, *(number(x, where, "mimic") for x in rest))
+        return Mimic(name, *(number(x, where, "mimic") for x in numbers))

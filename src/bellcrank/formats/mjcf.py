@@ -162,9 +162,9 @@ class _MjcfReader:
         if ref:
             self.lines.append(Line(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note"))
         low, high = m.jnt_range[k] - ref if m.jnt_limited[k] else (-np.inf, np.inf)
-        rest = float(m.qpos_spring[m.jnt_qposadr[k]]) - ref
+        rest_position = float(m.qpos_spring[m.jnt_qposadr[k]]) - ref
         limits = Limits(float(low), float(high), effort=self.effort(k, name))
-        return Joint(name, kind, "", "", axis=triple(m.jnt_axis[k]), rest=rest, limits=limits, **forces)
+        return Joint(name, kind, "", "", axis=triple(m.jnt_axis[k]), rest=rest_position, limits=limits, **forces)
 
     def effort(self, k: int, name: str) -> float:
         """Return the limit of the sum of the joint's actuator forces, actuatorfrcrange; here it is symmetric."""

@@ -74,16 +74,16 @@ class EqualityLoops:
 
     def _coupling(self, where: str, name: str, i: int) -> Iterator[Loop]:
         """Convert joint1 = c0 + c1 joint2 + ..., both relative to their values in the file."""
-        c0, c1, *rest = (float(x) for x in self.m.eq_data[i][:5])
+        c0, c1, *more = (float(x) for x in self.m.eq_data[i][:5])
         first = self.names.joint[self.m.eq_obj1id[i]]
-        if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(rest)):
+        if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(more)):
             self.held_joints[first] = c0
             self.lines.append(Line(where, f'holds joint "{first}" at {c0:g}'))
             return
         second = self.names.joint[self.m.eq_obj2id[i]]
-        if any(rest):
+        if any(more):
             raise ReadError(
-                f'{where} couples "{first}" to "{second}" by a polynomial {[c0, c1, *rest]}; expected a straight line '
+                f'{where} couples "{first}" to "{second}" by a polynomial {[c0, c1, *more]}; expected a straight line '
                 "(polycoef with two numbers and zeros)."
             )
         turning = [self.kinds[x] in TURNING_JOINTS for x in (second, first)]

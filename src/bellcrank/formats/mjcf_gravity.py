@@ -79,9 +79,9 @@ class _Compensation:
             shares = ", ".join(f"{self.model.body_gravcomp[i]:g}" for i in self.bodies[:NAMES_SHOWN])
             more = ", ..." if len(self.bodies) > NAMES_SHOWN else ""
             how = "they have their weight. A force on a frame (bc.system, forces=) can carry them"
-            where = f" In MuJoCo it acts on joints without actuatorgravcomp only, because {self.why_not}"
+            condition = f" In MuJoCo it acts on joints without actuatorgravcomp only, because {self.why_not}"
             text = f"gravcomp {shares}{more}: not used, {how}"
-            yield Line(bodies, f"{text}.{where}" if np.any(self.hanging[self.bodies]) else text, "warning")
+            yield Line(bodies, f"{text}.{condition}" if np.any(self.hanging[self.bodies]) else text, "warning")
         elif self.common_share:
             yield from self._actuator_lines()
         else:

@@ -31,16 +31,16 @@ def _geoms(m: Any, flags: ModelFlags) -> Iterator[Line]:
     if not m.ngeom:
         return
     pairs = _touching_pairs(m)
-    which = f"{m.ngeom} geoms"
+    geoms = f"{m.ngeom} geoms"
     if "contact" in flags.off:
-        yield Line(which, "contact is disabled; their inertia is in the bodies")
+        yield Line(geoms, "contact is disabled; their inertia is in the bodies")
     elif not pairs and not m.npair:
-        yield Line(which, "none can touch another; their inertia is in the bodies")
+        yield Line(geoms, "none can touch another; their inertia is in the bodies")
     else:
         given = f" and {m.npair} explicit pairs of geoms" if m.npair else ""
         less = f", {m.nexclude} excluded" if m.nexclude else ""
         how = "bodies pass through each other. bc.collisions(file, mechanism) makes shapes and contacts of geoms"
-        yield Line(which, f"contacts of {pairs} pairs of bodies{given}{less} are not used: {how}", "warning")
+        yield Line(geoms, f"contacts of {pairs} pairs of bodies{given}{less} are not used: {how}", "warning")
 
 
 def _touching_pairs(m: Any) -> int:

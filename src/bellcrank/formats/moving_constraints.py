@@ -208,18 +208,18 @@ class MovingConstraints(ABC):
         if not 0.0 < turn < MAX_TURN:
             raise ModelError(f"{where}: turn is {turn:g}; expected an angle above zero, or None.")
         angles = np.linspace(-0.5, 0.5, 17) * turn
-        here, later = (np.array([_lift(law, a + k * turn) for a in angles]) for k in (0, 1))
-        if not np.isfinite([here, later]).all():
-            k = int(np.argmin(np.isfinite([*here, *later])))
+        lifts, later = (np.array([_lift(law, a + k * turn) for a in angles]) for k in (0, 1))
+        if not np.isfinite([lifts, later]).all():
+            k = int(np.argmin(np.isfinite([*lifts, *later])))
             raise ModelError(
                 f"{where}: the lift is not a number at {[*angles, *(angles + turn)][k]:.4g} rad; expected one at every "
                 f"angle of a turn ({turn:.4g} rad). Give turn=None for a cam that does not go round."
             )
-        jump = np.abs(later - here)
-        if jump.max() > JUMP_TOLERANCE * max(1.0, np.abs(here).max()):
+        jump = np.abs(later - lifts)
+        if jump.max() > JUMP_TOLERANCE * max(1.0, np.abs(lifts).max()):
             k = int(np.argmax(jump))
             raise ModelError(
-                f"{where}: the curve does not close: the lift is {here[k]:g} at {angles[k]:.4g} rad, and {later[k]:g} "
+                f"{where}: the curve does not close: the lift is {lifts[k]:g} at {angles[k]:.4g} rad, and {later[k]:g} "
                 f"one turn ({turn:.4g} rad) later. Make it periodic (of sin and cos, or of the angle modulo a turn: "
                 "q - turn * floor(q / turn)), or give turn=None for a cam that does not go round."
             )

@@ -90,8 +90,8 @@ def _visual(
         X[:3, :3], X[:3, 3] = AngleReader(0.0).rpy(*o.vector("rpy", (0.0, 0.0, 0.0))), o.vector("xyz", (0.0, 0.0, 0.0))
     mesh = _shape(geometry, folder, known).transformed(frame @ X)
     material = e.child("material")
-    own = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
-    return Visual(body, mesh, own or mesh.colour or GREY)
+    colour = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
+    return Visual(body, mesh, colour or mesh.colour or GREY)
 
 
 def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
@@ -115,12 +115,12 @@ def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
 def _mesh_path(name: str, folder: Path, where: str) -> Path:
     """Return the path of a mesh; package://... is searched for in the folders above the file, as in a workspace."""
     if name.startswith("package://"):
-        rest = name.removeprefix("package://")
+        relative = name.removeprefix("package://")
         for above in (folder, *list(folder.resolve().parents)[:MAX_PARENT_FOLDERS]):
-            if (above / rest).is_file():
-                return above / rest
-            inner = rest.partition("/")[2]
-            if above.name == rest.partition("/")[0] and (above / inner).is_file():
+            if (above / relative).is_file():
+                return above / relative
+            inner = relative.partition("/")[2]
+            if above.name == relative.partition("/")[0] and (above / inner).is_file():
                 return above / inner
         raise ReadError(f'{where}: "{name}" is in no folder above the file; put the package beside it.')
     return folder / name.removeprefix("file://")

@@ -186,8 +186,8 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
     plant = system(m, control=control, inputs=names, outputs=outputs, states=dict.fromkeys(wanted, 0.0))
 
     def start(random: Random) -> list[Scalar]:
-        here, there = ([random.uniform(-1.0, 1.0) for _ in names] for _ in range(2))
-        return [*here, *[0.0] * m.nv, *place(there)]
+        angles, goal = ([random.uniform(-1.0, 1.0) for _ in names] for _ in range(2))
+        return [*angles, *[0.0] * m.nv, *place(goal)]
 
     def reward(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
         squares = [(x[w] - p) * (x[w] - p) for w, p in zip(wanted, place(q), strict=True)]

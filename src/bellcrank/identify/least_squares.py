@@ -167,7 +167,7 @@ def estimate_from_regressor(
     noise = np.ones(len(parts))
     for _ in range(3):  # without weights, with first weights, with improved ones
         delta, rank, covariance, condition, null_directions = _solve(parts, noise)
-        residual_squares = np.array([np.sum((R @ delta - z) ** 2) + rest for R, z, rest in parts])
+        residual_squares = np.array([np.sum((R @ delta - z) ** 2) + residual for R, z, residual in parts])
         noise = np.maximum(np.sqrt(residual_squares / len(tau) * tau.size / max(1, tau.size - rank)), min_noise)
     delta, rank, covariance, condition, null_directions = _solve(parts, noise)
     errors = np.sqrt(np.diag(covariance))

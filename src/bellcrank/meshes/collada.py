@@ -61,17 +61,17 @@ class _ColladaReader:
 
     def node(self, e: Any, above: Array, deep: int) -> None:
         self.scene.count_node(deep)
-        here = above @ self.matrix(e)
+        placement = above @ self.matrix(e)
         for instance in e.findall("instance_geometry"):
             geometry = self.ids.get(_ref(instance.get("url")))
             if geometry is not None:
-                self.geometry(geometry, here, self.bindings(instance))
+                self.geometry(geometry, placement, self.bindings(instance))
         for instance in e.findall("instance_node"):
             other = self.ids.get(_ref(instance.get("url")))
             if other is not None:
-                self.node(other, here, deep + 1)
+                self.node(other, placement, deep + 1)
         for child in e.findall("node"):
-            self.node(child, here, deep + 1)
+            self.node(child, placement, deep + 1)
 
     def geometry(self, e: Any, matrix: Array, bound: dict[Any, Any]) -> None:
         self.scene.count_triangles(1)

@@ -62,11 +62,11 @@ class _GltfReader:
     def node(self, k: int, above: Array, deep: int) -> None:
         self.scene.count_node(deep)
         e = self.given["nodes"][k]
-        here = above @ _matrix(e)
+        placement = above @ _matrix(e)
         for part in self.mesh(e["mesh"]) if "mesh" in e else ():
-            self.scene.add(part, here)
+            self.scene.add(part, placement)
         for child in e.get("children", []):
-            self.node(child, here, deep + 1)
+            self.node(child, placement, deep + 1)
 
     def _mesh(self, k: int) -> list[Mesh]:
         return [

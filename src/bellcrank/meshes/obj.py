@@ -15,11 +15,11 @@ def read_obj(file: Path) -> Mesh:
     triangles: list[tuple[int, int, int]] = []
     with file.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            word, *rest = line.split() or [""]
+            word, *fields = line.split() or [""]
             if word == "v":
-                corners.append([float(x) for x in rest[:3]])
+                corners.append([float(x) for x in fields[:3]])
             elif word == "f":
-                indices = [int(x.split("/")[0]) for x in rest]
+                indices = [int(x.split("/")[0]) for x in fields]
                 indices = [k - 1 if k > 0 else len(corners) + k for k in indices]
                 triangles += [(indices[0], indices[k], indices[k + 1]) for k in range(1, len(indices) - 1)]
     return Mesh(np.array(corners, float).reshape(-1, 3), np.array(triangles, int).reshape(-1, 3))

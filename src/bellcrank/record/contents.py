@@ -49,13 +49,13 @@ def units(mechanism: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
     v: list[str] = []
     for j in mechanism.own_joints:
         kind = KINDS[j.kind]
-        mine = [
+        units = [
             "m" if c in LENGTHS or c.startswith("mode") else "1" if c in DIMENSIONLESS else "rad"
             for c in kind.coordinates
         ]
-        q += mine
+        q += units
         # A quaternion's rate is an angular velocity, which comes after the linear velocity.
-        moving = [u for u in mine if u != "1"]
+        moving = [u for u in units if u != "1"]
         v += moving + ["rad"] * (kind.nv - len(moving))
     return tuple(q), tuple(v)
 
@@ -127,9 +127,11 @@ def read_only(columns: Mapping[str, Column]) -> dict[str, Column]:
 class Stops(Sequence[Stop]):
     """Sequence of Stop, one for each run, created on access: a million runs cost no more than arrays."""
 
-    def __init__(self, words: Sequence[str], which: Array, times: Array, message: Callable[[int], str]) -> None:
-        """Take the reasons `words`, the index `which` of each run's reason, its time, and a function of its message."""
-        self._reasons, self._reason_indices, self._times, self._message = tuple(words), which, times, message
+    def __init__(
+        self, words: Sequence[str], reason_indices: Array, times: Array, message: Callable[[int], str]
+    ) -> None:
+        """Take the reasons `words`, the `reason_indices` and `times` of all runs, and the function `message`."""
+        self._reasons, self._reason_indices, self._times, self._message = tuple(words), reason_indices, times, message
         self._messages: dict[int, str] = {}
 
     @overload

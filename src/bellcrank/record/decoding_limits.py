@@ -58,9 +58,9 @@ def check_decoded_size(stream: IO[bytes], declared: int, part: str) -> None:
 
 def file_size(stream: IO[bytes]) -> int:
     """Return the size of the open file `stream` in bytes, and keep its position."""
-    here = stream.tell()
+    position = stream.tell()
     size = stream.seek(0, os.SEEK_END)
-    stream.seek(here)
+    stream.seek(position)
     return size
 
 

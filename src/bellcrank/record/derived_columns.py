@@ -86,9 +86,9 @@ def derived_column(run: Record, name: str) -> Column | None:
 
 def dissipative_forces(run: Record) -> Array:
     """Return the forces of dampers and friction in `run`: the passive forces minus those at rest, which are springs."""
-    m, rest = run.mechanism, np.zeros(run.v.shape)
+    m, still = run.mechanism, np.zeros(run.v.shape)
     assert m is not None
-    return run.passive - apply_to_rows(m.passive_torque, run.q, rest, *run.free)
+    return run.passive - apply_to_rows(m.passive_torque, run.q, still, *run.free)
 
 
 def apply_to_rows(function: Callable[..., Array], *arrays: Array) -> Array:

@@ -139,8 +139,8 @@ def parse_description(text: str | bytes) -> Description:
     if stops != runs and (stops or runs > max(1, math.prod(shape))):  # a run without rows would cost nothing to declare
         raise ReadError(f"it has {stops} stop reasons for {runs} runs; expected one for each.")
     units = tuple(c["unit"] for c in data["columns"])
-    rest = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
-    return Description(names, units, shape, rest, json.dumps(data), None if mark is None else str(mark))
+    others = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
+    return Description(names, units, shape, others, json.dumps(data), None if mark is None else str(mark))
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,8 @@ def dug_ground(
         merge_time = last if last is not None and t - last < MERGE_SECONDS else t
         merged.setdefault(merge_time, {}).update(cells)
     rows = [(t, cell_, height) for t, cells in merged.items() for cell_, height in cells.items()]
-    when, where, heights = (np.array(x, float) for x in zip(*rows, strict=True)) if rows else (np.empty(0),) * 3
-    return DugGround(level, cell, np.array(first, float), when, where.astype(np.int64), heights)
+    when, changed, heights = (np.array(x, float) for x in zip(*rows, strict=True)) if rows else (np.empty(0),) * 3
+    return DugGround(level, cell, np.array(first, float), when, changed.astype(np.int64), heights)
 
 
 def read_ground(data: Any) -> DugGround:

@@ -65,9 +65,9 @@ def interpolated_row(run: Record, t: Any) -> RecordRow:
         clock = run.t[lane][:n]
         bad = times[~((times >= (clock[0] if n else np.inf)) & (times <= (clock[-1] if n else -np.inf)))]
         if bad.size:
-            where = f" of run {lane}" if lane else ""
+            run_text = f" of run {lane}" if lane else ""
             span = f"from {clock[0]:g} to {clock[-1]:g} s" if n else "without rows"
-            raise InputError(f"t = {bad.flat[0]:g} s is outside the record{where}, which is {span}.")
+            raise InputError(f"t = {bad.flat[0]:g} s is outside the record{run_text}, which is {span}.")
     quaternion_columns = {name: names for names in quaternions(run).values() for name in names}
 
     def value(name: str) -> Array:

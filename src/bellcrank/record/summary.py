@@ -39,11 +39,11 @@ def summary(run: Record) -> str:
 
 def _numbers(values: Array) -> tuple[str, ...]:
     """Return the first and last value of the first run, and the minimum and maximum of all runs."""
-    mine = values.reshape(-1, values.shape[-1])[:1].ravel() if values.size else values.ravel()
-    mine, every = mine[~np.isnan(mine)], values[~np.isnan(values)]
-    if not mine.size or not every.size:
+    first_run = values.reshape(-1, values.shape[-1])[:1].ravel() if values.size else values.ravel()
+    first_run, every = first_run[~np.isnan(first_run)], values[~np.isnan(values)]
+    if not first_run.size or not every.size:
         return ("-",) * 4
-    return tuple(f"{x:.6g}" for x in (mine[0], mine[-1], every.min(), every.max()))
+    return tuple(f"{x:.6g}" for x in (first_run[0], first_run[-1], every.min(), every.max()))
 
 
 def value_text(value: object) -> str:

@@ -138,25 +138,25 @@ class AdaptiveProgram:
 
     def _start(self, s: Any, u: Any = ()) -> dict[str, Any]:
         """Return the state before the first step, completed from t, y and h."""
-        now = self.layout.read(s)
-        now["memory"] = initial_memory(self.integrator, self.problem(u, now["h"]), now)
-        now["dense"] = [*now["y"], *[0.0] * (len(now["dense"]) - len(now["y"]))] if now["dense"] else []
-        now["pending"] = [NEVER_TIME] * len(now["pending"])
-        now["summary"] = self.summary_graph.updated(now["summary"], now["t"], now["y"], u)
-        if "grid" in now:
-            now["grid"] = self._passed_points(now)
+        fields = self.layout.read(s)
+        fields["memory"] = initial_memory(self.integrator, self.problem(u, fields["h"]), fields)
+        fields["dense"] = [*fields["y"], *[0.0] * (len(fields["dense"]) - len(fields["y"]))] if fields["dense"] else []
+        fields["pending"] = [NEVER_TIME] * len(fields["pending"])
+        fields["summary"] = self.summary_graph.updated(fields["summary"], fields["t"], fields["y"], u)
+        if "grid" in fields:
+            fields["grid"] = self._passed_points(fields)
         if self.events:
-            now["g"] = now["g_old"] = list(self.dynamics.call(self.crossings, now["t"], now["y"], u)["g"])
-        return {"s": self.layout.to_list(now)}
+            fields["g"] = fields["g_old"] = list(self.dynamics.call(self.crossings, fields["t"], fields["y"], u)["g"])
+        return {"s": self.layout.to_list(fields)}
 
-    def _passed_points(self, now: dict[str, Any]) -> list[Scalar]:
+    def _passed_points(self, fields: dict[str, Any]) -> list[Scalar]:
         """Return the number of passed grid points: the counter, unless the time was changed from outside."""
         words = self.layout.words("grid")
         assert words is not None
-        passed = (now["t"] - now["begin"]) / now["step"]
-        excess = passed - now["grid"].value
+        passed = (fields["t"] - fields["begin"]) / fields["step"]
+        excess = passed - fields["grid"].value
         is_valid = where(excess > -0.5, where(excess < 1.0 - GRID_ROUNDING, 1.0, 0.0), 0.0) > 0.0
-        return list(select(is_valid, now["grid"], to_counter(floor(passed + GRID_ROUNDING), words)))
+        return list(select(is_valid, fields["grid"], to_counter(floor(passed + GRID_ROUNDING), words)))
 
     def _tick(self, s: Any, u: Any = ()) -> dict[str, Any]:
         old = self.layout.read(s)
@@ -250,57 +250,59 @@ class AdaptiveProgram:
         repeated = self.integrator.rescale(problem, tried, ratio)
         return list(select(go, accepted, repeated))
 
-    def _row_times(self, now: dict[str, Any]) -> tuple[Scalar, Scalar, list[Scalar]]:
+    def _row_times(self, fields: dict[str, Any]) -> tuple[Scalar, Scalar, list[Scalar]]:
         """Return the time of the next grid row (NEVER_TIME if not yet due), of any next row, and of rows of events."""
         if self.grid:
-            grid_time = minimum(now["next"] * now["every"], now["end"])
-            grid_time = where(now["next"] < NEVER_TIME, grid_time, NEVER_TIME)
-            is_due = grid_time <= now["t"] + 1e-9 * now["every"]
-            regular = where(is_due, minimum(grid_time, now["t"]), NEVER_TIME)
+            grid_time = minimum(fields["next"] * fields["every"], fields["end"])
+            grid_time = where(fields["next"] < NEVER_TIME, grid_time, NEVER_TIME)
+            is_due = grid_time <= fields["t"] + 1e-9 * fields["every"]
+            regular = where(is_due, minimum(grid_time, fields["t"]), NEVER_TIME)
         else:
-            regular = where(now["next"] < NEVER_TIME, now["t"], NEVER_TIME)
-        pending = list(now["pending"])
+            regular = where(fields["next"] < NEVER_TIME, fields["t"], NEVER_TIME)
+        pending = list(fields["pending"])
         first = regular
         for p in pending:
             first = minimum(first, p)
         return regular, first, pending
 
-    def result(self, now: dict[str, Any]) -> dict[str, Any]:
-        """Return the state `now` as an array, with the flag `due` set if a row is due."""
-        now["due"] = where(self._row_times(now)[1] < NEVER_TIME, 1.0, 0.0) if self.rows else 0.0
-        return {"s": self.layout.to_list(now)}
+    def result(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return `fields` as the array of the state, with the flag `due` set if a row is due."""
+        fields["due"] = where(self._row_times(fields)[1] < NEVER_TIME, 1.0, 0.0) if self.rows else 0.0
+        return {"s": self.layout.to_list(fields)}
 
-    def dense(self, now: dict[str, Any]) -> list[list[Scalar]]:
-        """Return the coefficients of the polynomial of the last step, from the state `now`."""
+    def dense(self, fields: dict[str, Any]) -> list[list[Scalar]]:
+        """Return the coefficients of the polynomial of the last step, from `fields`."""
         n = self.dynamics.size
-        return [now["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
+        return [fields["dense"][k * n : (k + 1) * n] for k in range(self.nd)]
 
     def _observe(self, s: Any, u: Any = ()) -> dict[str, Any]:
-        now = self.layout.read(s)
-        regular, first, pending = self._row_times(now)
-        which: Scalar = 0.0
+        fields = self.layout.read(s)
+        regular, first, pending = self._row_times(fields)
+        event: Scalar = 0.0
         for k, p in reversed([*enumerate(pending)]):  # simultaneous events are written in the order of the list
-            which = where(p <= first, k + 1.0, which)
-        on_grid = where(which > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
-        y, doubt = self.dynamics.observed_row(interpolate(self.dense(now), (first - now["t_old"]) / now["h_old"]))
-        new = dict(now)
-        new["pending"] = [_without_written_event(which, k + 1.0, p) for k, p in enumerate(pending)]
+            event = where(p <= first, k + 1.0, event)
+        on_grid = where(event > 0.0, 0.0, where(regular <= first, 1.0, 0.0)) > 0.0
+        y, doubt = self.dynamics.observed_row(
+            interpolate(self.dense(fields), (first - fields["t_old"]) / fields["h_old"])
+        )
+        new = dict(fields)
+        new["pending"] = [_without_written_event(event, k + 1.0, p) for k, p in enumerate(pending)]
         if self.grid:
-            after = where(first >= now["end"] - 1e-9 * now["every"], NEVER_TIME, now["next"] + 1.0)
+            after = where(first >= fields["end"] - 1e-9 * fields["every"], NEVER_TIME, fields["next"] + 1.0)
         else:
             after = NEVER_TIME
-        due = where(now["due"] > 0.0, 1.0, 0.0) > 0.0
-        new["next"] = where(on_grid, after, now["next"])
-        changed = {key: select(due, new[key], now[key]) for key in ("pending", "next")}
-        event_code = which if isinstance(doubt, float) else where(which > 0.0, which, -doubt)
-        row = [first, *y, *([self._input_at(now, first)] if self.nu else []), event_code]
-        return {"row": row, **self.result(now | changed)}
+        due = where(fields["due"] > 0.0, 1.0, 0.0) > 0.0
+        new["next"] = where(on_grid, after, fields["next"])
+        changed = {key: select(due, new[key], fields[key]) for key in ("pending", "next")}
+        event_code = event if isinstance(doubt, float) else where(event > 0.0, event, -doubt)
+        row = [first, *y, *([self._input_at(fields, first)] if self.nu else []), event_code]
+        return {"row": row, **self.result(fields | changed)}
 
-    def _input_at(self, now: dict[str, Any], t: Scalar) -> Scalar:
+    def _input_at(self, fields: dict[str, Any], t: Scalar) -> Scalar:
         """Return the line of the inputs at a time in the last step: only its end may have a new one."""
-        return where(t < now["t"] - 1e-9 * now["h_old"], now["input_old"], now["input"])
+        return where(t < fields["t"] - 1e-9 * fields["h_old"], fields["input_old"], fields["input"])
 
 
-def _without_written_event(which: Scalar, mine: float, pending: Scalar) -> Scalar:
+def _without_written_event(written: Scalar, event: float, pending: Scalar) -> Scalar:
     """Clear the pending time of the event whose row was written."""
-    return where(fabs(which - mine) < 0.5, NEVER_TIME, pending)
+    return where(fabs(written - event) < 0.5, NEVER_TIME, pending)

@@ -286,13 +286,13 @@ class Adjoint:
         if lost.any():
             for weights in (weights_at_start.y, weights_at_start.p, weights_at_start.u):
                 weights[lost] = np.nan
-            which = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
+            run = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
             why = "diverged: its scalar is not finite, and its gradient NaN"
             help_ = "bellcrank.simulate reports the reason; a smaller step may help."
             if weights_at_start.trouble[lost][0] > 0.5:
                 why = "passes a region where no single choice of independent coordinates works: its gradient is NaN"
                 help_ = 'form="projected" needs no such choice.'
-            warn(f"{which} {why}. {help_}")
+            warn(f"{run} {why}. {help_}")
         m, shape = self.system.mechanism, arguments.shape
         q, v, x = np.split(weights_at_start.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
         table = weights_at_start.u.reshape(*shape, *weights_at_start.u.shape[1:])

@@ -179,12 +179,15 @@ class AdjointSteps:
 
         def tick(s: Any, u: Any = ()) -> dict[str, Any]:
             old = places.read(s)
-            now = {name: old[name] for name in ("y", "memory", "fresh", "h")} | {"t": old["n"] * old["h"], "u": list(u)}
-            now["line"] = old["input"] if self.nu else 0.0
-            stepped = self._call(self.noting_step, s[0].tape, now)
+            values = {name: old[name] for name in ("y", "memory", "fresh", "h")} | {
+                "t": old["n"] * old["h"],
+                "u": list(u),
+            }
+            values["line"] = old["input"] if self.nu else 0.0
+            stepped = self._call(self.noting_step, s[0].tape, values)
             noted, n = old["n"] >= old["next"], old["n"] + 1.0
             new = {
-                "note": note.to_list(now | {"told": list(stepped.get("told", ()))}),
+                "note": note.to_list(values | {"told": list(stepped.get("told", ()))}),
                 "y": list(stepped["y"]),
                 "memory": list(stepped.get("memory", ())),
                 "fresh": 0.0,

@@ -92,9 +92,9 @@ class Random:
     @cached_property
     def _key(self) -> list[tuple[Scalar, Scalar]]:
         """Words of the seed with the high bits of each number added, so that no two blocks of one seed are equal."""
-        own = [_words(part) for part in self._seed]
+        words = [_words(part) for part in self._seed]
         more = [_words(high) for high, _ in (self._run, self._start)]
-        return [(_sum(a, c), _sum(b, d)) for (a, b), (c, d) in zip(own, more, strict=True)]
+        return [(_sum(a, c), _sum(b, d)) for (a, b), (c, d) in zip(words, more, strict=True)]
 
 
 def seed_numbers(seed: int) -> list[float]:

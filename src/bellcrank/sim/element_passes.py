@@ -70,7 +70,7 @@ class ElementPasses:
         results = []
         for i, e in enumerate(self.elements):
             if i not in numbers_by_element:
-                read_values = [[known[name][k] for k in own] for name, own in self.input_indices[i].items()]
+                read_values = [[known[name][k] for k in indices] for name, indices in self.input_indices[i].items()]
                 numbers_by_element[i] = self.law(
                     e, list(self.input_indices[i]), shown, self._constants(e), *read_values
                 )
@@ -83,7 +83,7 @@ class ElementPasses:
         free = {"p": self.parameters.leaves} if self.parameters else {}
         graph_inputs = {name: list(known[name]) for name in graph.inputs if name != "p"}
         numbers = list(graph.call(**graph_inputs, **free)["acts"])
-        return {i: [numbers[k] for k in own] for i, own in self._result_slots(shown).items()}
+        return {i: [numbers[k] for k in slots] for i, slots in self._result_slots(shown).items()}
 
     def generalised_forces(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
         """Return the generalised forces, (nv,), of `wrenches` on bodies in the configuration `q`."""
@@ -193,7 +193,7 @@ class ElementPasses:
                 "x": range(first_state, first_state + len(e.states)),
                 "bodies": bodies,
             }
-            indices.append({name: tuple(own) for name, own in element_indices.items()})
+            indices.append({name: tuple(input_places) for name, input_places in element_indices.items()})
         return indices
 
     # -- one element

@@ -102,12 +102,12 @@ def switch_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
     """
 
     def after(t: Scalar, y: Any, e: Any, u: Any = ()) -> dict[str, Any]:
-        now = list(y)
+        state = list(y)
         for happened, event in zip(e, events, strict=True):
             if event.action == "switch":
-                new = dynamics.constrained_state(state_after_switch(dynamics.system, event, t, now, u))
-                now = [where(happened > 0.5, a, b) for a, b in zip(new, now, strict=True)]
-        return {"y": now}
+                new = dynamics.constrained_state(state_after_switch(dynamics.system, event, t, state, u))
+                state = [where(happened > 0.5, a, b) for a, b in zip(new, state, strict=True)]
+        return {"y": state}
 
     return dynamics.trace("switch", after, {**dynamics.arguments, "e": (len(events),)})
 

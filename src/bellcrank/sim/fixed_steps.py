@@ -132,14 +132,14 @@ def program(
         return {"s": places.to_list(old | fields)}
 
     def start(s: Any, u: Any = ()) -> dict[str, Any]:
-        now = places.read(s)
-        now["memory"] = initial_memory(integrator, dynamics.problem(u, now["h"]), now)
+        fields = places.read(s)
+        fields["memory"] = initial_memory(integrator, dynamics.problem(u, fields["h"]), fields)
         if dynamics.system.sampled:
-            running = now["n"].value > 0.0
-            now["fresh"] = where(running, now["fresh"], 1.0)
-            now["phases"] = select(running, now["phases"], first_phases(dynamics.system, now["h"]))
-        now["summary"] = watch.updated(now["summary"], now["t"], now["y"], u) if watch else []
-        return {"s": places.to_list(now)}
+            running = fields["n"].value > 0.0
+            fields["fresh"] = where(running, fields["fresh"], 1.0)
+            fields["phases"] = select(running, fields["phases"], first_phases(dynamics.system, fields["h"]))
+        fields["summary"] = watch.updated(fields["summary"], fields["t"], fields["y"], u) if watch else []
+        return {"s": places.to_list(fields)}
 
     inputs = {"u": (len(s.inputs),)} if s.inputs else {}
     remembers = integrator.memory(dynamics.problem())
@@ -173,14 +173,14 @@ def check_graph(dynamics: Dynamics, integrator: Integrator, places: Layout, chec
     """
 
     def locate(s: Any, u: Any = ()) -> dict[str, Any]:
-        now = places.read(s)
-        return {"s": places.to_list(now | check.after_repetition(now, now["h"], u))}
+        fields = places.read(s)
+        return {"s": places.to_list(fields | check.after_repetition(fields, fields["h"], u))}
 
     inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
     return dynamics.trace(f"{integrator.name}.locate", locate, {"s": (places.size,), **inputs})
 
 
-def initial_memory(integrator: Integrator, problem: Problem, now: dict[str, Any]) -> list[Scalar]:
+def initial_memory(integrator: Integrator, problem: Problem, fields: dict[str, Any]) -> list[Scalar]:
     """Return the integrator's memory before its first step from here.
 
     Parameters
@@ -189,10 +189,10 @@ def initial_memory(integrator: Integrator, problem: Problem, now: dict[str, Any]
         The integrator.
     problem
         The problem it solves.
-    now
+    fields
         Fields t, y and h.
     """
-    return list(integrator.begin(problem, now["t"], now["y"], now["h"])) if integrator.memory(problem) else []
+    return list(integrator.begin(problem, fields["t"], fields["y"], fields["h"])) if integrator.memory(problem) else []
 
 
 def is_untroubled(trouble: Scalar) -> Scalar:
@@ -282,14 +282,14 @@ def renewal_graph(
     """
 
     def renew(s: Any, u: Any = ()) -> dict[str, Any]:
-        now, system = places.read(s), dynamics.system
+        fields, system = places.read(s), dynamics.system
         if system.sampled:
-            y = sampled_state(system, now["t"], now["y"], u, now["phases"])
-            now["y"] = select(now["fresh"] > 0.0, y, now["y"])
-        new = initial_memory(integrator, problem(u, now["h"]), now)
-        now["memory"] = select(now["fresh"] > 0.0, new, now["memory"])
-        now["fresh"] = 0.0
-        return {"s": places.to_list(now)}
+            y = sampled_state(system, fields["t"], fields["y"], u, fields["phases"])
+            fields["y"] = select(fields["fresh"] > 0.0, y, fields["y"])
+        new = initial_memory(integrator, problem(u, fields["h"]), fields)
+        fields["memory"] = select(fields["fresh"] > 0.0, new, fields["memory"])
+        fields["fresh"] = 0.0
+        return {"s": places.to_list(fields)}
 
     inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
     return dynamics.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

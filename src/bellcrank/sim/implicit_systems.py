@@ -95,11 +95,11 @@ class ImplicitSystems:
             def body(**symbols: Any) -> dict[str, Any]:
                 values = dict(symbols)
                 for k, numbers in fixed.items():
-                    mine = np.array(symbols[k], dtype=object)
+                    argument = np.array(symbols[k], dtype=object)
                     for i, x in enumerate(numbers):
                         if x is not None:
-                            mine.flat[i] = x
-                    values[k] = mine.tolist()
+                            argument.flat[i] = x
+                    values[k] = argument.tolist()
                 return function(**values)  # type: ignore[no-any-return]
 
             shapes = {**{k: array.shape for k, array in arrays.items()}, **{k: (n,) for k, n in more.items()}}

@@ -152,9 +152,9 @@ class JoinedPartitions:
             values = {**values, "p": tape.inputs("p", graph.inputs["p"])}
         return {name: values[name] for name in graph.inputs}
 
-    def _apply(self, name: str, now: dict[str, Any], u: Any, part: Scalar, go: Scalar = 1.0) -> dict[str, Any]:
+    def _apply(self, name: str, old: dict[str, Any], u: Any, part: Scalar, go: Scalar = 1.0) -> dict[str, Any]:
         """Return the state made by the graph `name` of the selected partition; arbitrary values if `go` is 0."""
-        s, selected = self.inner_layout.to_list(now), None
+        s, selected = self.inner_layout.to_list(old), None
         if self.is_single:
             (graph,) = self.graphs[name]
             return self.inner_layout.read(list(graph.call(**self._graph_arguments(graph, {"s": s, "u": u}))["s"]))
@@ -171,12 +171,12 @@ class JoinedPartitions:
         assert selected is not None
         return selected
 
-    def _apply_active(self, name: str, now: dict[str, Any], u: Any) -> dict[str, Any]:
-        return self._apply(name, now, u, now["part"]) | {"part": now["part"]}
+    def _apply_active(self, name: str, fields: dict[str, Any], u: Any) -> dict[str, Any]:
+        return self._apply(name, fields, u, fields["part"]) | {"part": fields["part"]}
 
-    def _start(self, name: str, now: dict[str, Any], u: Any) -> dict[str, Any]:
-        part, bound = self.selected_at(now["y"], 1.0)
-        return self._apply(name, now | {"bound": bound}, u, part) | {"part": part}
+    def _start(self, name: str, fields: dict[str, Any], u: Any) -> dict[str, Any]:
+        part, bound = self.selected_at(fields["y"], 1.0)
+        return self._apply(name, fields | {"bound": bound}, u, part) | {"part": part}
 
     def _tick(self, name: str, old: dict[str, Any], u: Any) -> dict[str, Any]:
         first = self._apply(name, old, u, old["part"])

@@ -172,8 +172,8 @@ class Linear:
         inverse_motions = N / (N * N).sum(axis=-1, keepdims=True)
         moved = [sum((float(k) * g for k, g in zip(row, gap, strict=True) if k), 0.0) for row in inverse_motions]
         free = [m.columns[1].index(n.removesuffix(".q")) for n in self.states[: self._freedom_count]]
-        rest = [a - float(b) for a, b in zip(x, point["x"], strict=True)]
-        return [*(moved[i] for i in free), *(v[i] - float(point["v"][i]) for i in free), *rest]
+        state_changes = [a - float(b) for a, b in zip(x, point["x"], strict=True)]
+        return [*(moved[i] for i in free), *(v[i] - float(point["v"][i]) for i in free), *state_changes]
 
     def feedback(self, K: Any) -> Control:
         """Return the control function u = u0 - K z for the same plant without control, for bc.system(..., control=...).
@@ -307,9 +307,9 @@ def _cached_plant(
     also: tuple[str, ...],
     integrator: str | None,
     where: Where,
-    now: tuple[Any, ...],
+    cache_key: tuple[Any, ...],
 ) -> PreparedPlant:
-    """Return the PreparedPlant; `now` only extends the cache key by what else decides the graphs."""
+    """Return the PreparedPlant; `cache_key` only extends the cache key by what else decides the graphs."""
     return PreparedPlant(plant, inputs, also, integrator, where)
 
 
@@ -383,17 +383,17 @@ def linearize(
     plant_kernels = prepare(
         plant, input_names, force_names(point_values), None if step is None else integrator or "rk4", compile_target
     )
-    where = operating_point(plant_kernels.open.system, point_values)
-    where, bad = _closed_points(plant_kernels.dynamics, where)
+    point = operating_point(plant_kernels.open.system, point_values)
+    point, bad = _closed_points(plant_kernels.dynamics, point)
     dynamics = plant_kernels.dynamics.closure.common_dynamics(
-        where.y, where.p, as_tuple("independent", independent, "joints")
+        point.y, point.p, as_tuple("independent", independent, "joints")
     )
     states = plant_kernels.tangents(dynamics, ()).names
     names = _output_names(plant_kernels.open.system, states, outputs)
     tangents = plant_kernels.tangents(dynamics, tuple(n for n in names if n not in states))
-    slopes = tangents(where, h)
+    slopes = tangents(point, h)
     _warn_not_finite(plant_kernels.open.system, bad, slopes)
-    return _matrices(plant_kernels.open, where, tangents, slopes, names, step, bad)
+    return _matrices(plant_kernels.open, point, tangents, slopes, names, step, bad)
 
 
 def _closed_points(dynamics: Dynamics, point: OperatingPoint) -> tuple[OperatingPoint, Array]:

@@ -77,16 +77,16 @@ class LinearisationKernels:
         dynamics, method = self.dynamics, self.integrator
 
         def parts(t: Scalar, y: Any, u: Any = (), h: Scalar = 0.0) -> dict[str, Any]:
-            now = dynamics.consistent_state(list(y))
-            outputs: dict[str, Any] = {"state": now}
+            state = dynamics.consistent_state(list(y))
+            outputs: dict[str, Any] = {"state": state}
             if self.outputs:
-                columns = StateColumns(dynamics.system, dynamics.accelerations, t, now, u)
+                columns = StateColumns(dynamics.system, dynamics.accelerations, t, state, u)
                 outputs["seen"] = [columns[name] for name in self.outputs]
             if method is None:
-                return outputs | {"after": dynamics.rate(t, now, u)}
+                return outputs | {"after": dynamics.rate(t, state, u)}
             problem = dynamics.problem(u, h)
-            memory = list(method.begin(problem, t, now, h)) if method.memory(problem) else []
-            return outputs | {"after": dynamics.constrained_state(method.step(problem, t, now, h, memory).y)}
+            memory = list(method.begin(problem, t, state, h)) if method.memory(problem) else []
+            return outputs | {"after": dynamics.constrained_state(method.step(problem, t, state, h, memory).y)}
 
         shapes = dynamics.arguments | ({"h": ()} if method else {})
         return dynamics.trace(f"{method.name}.tangents" if method else "tangents", parts, shapes)

@@ -96,9 +96,9 @@ class LoopClosure(Closure):
     def _equal_parameter_groups(self, parameters: Array) -> list[Array]:
         """Return groups of runs with equal free parameters of the mechanism; methods take each group at once."""
         free = parameters if self.dynamics.system.mechanism.parameters else parameters[:, :0]
-        _, which = np.unique(free, axis=0, return_inverse=True)
-        order = np.argsort(which.ravel(), kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(which.ravel()[order])) + 1)
+        _, group = np.unique(free, axis=0, return_inverse=True)
+        order = np.argsort(group.ravel(), kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(group.ravel()[order])) + 1)
 
     def grouped(self, y: Array, parameters: Array) -> list[RunGroup]:
         """Return the runs in states `y` with `parameters`, in the minimal form grouped by their best partition."""
@@ -193,7 +193,7 @@ class LoopClosure(Closure):
             y[runs, : m.nq], bad[runs] = self._closed_points(y[runs], parameters[runs[0]], runs)
         return y, bad
 
-    def _closed_points(self, y: Array, p: Array, which: Array) -> tuple[Array, Array]:
+    def _closed_points(self, y: Array, p: Array, runs: Array) -> tuple[Array, Array]:
         m, rank, loops, tree = (
             self.dynamics.system.mechanism,
             self.dynamics.rank,
@@ -212,7 +212,7 @@ class LoopClosure(Closure):
         )
         # The points with the largest gaps represent all points.
         for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:
-            closing.checked_start(m, tree, loops, q[k], v[k], f" (point {which[k]})" if len(y) > 1 else "")
+            closing.checked_start(m, tree, loops, q[k], v[k], f" (point {runs[k]})" if len(y) > 1 else "")
         out = np.array(q)
         out[~bad] = assemble_batch(tree, q[~bad], rough=loops.rough)[0]
         return out, bad

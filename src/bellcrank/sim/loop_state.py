@@ -68,9 +68,9 @@ def jacobian_condition(m: Mechanism, tree: Tree, loops: Analysis, q: Array) -> J
     rank = loops.rank
     U, s, V = np.linalg.svd(scaled_jacobian(tree, rank, evaluate_constraints(tree, q).C))
     n = rank.rank - 1  # later columns of U belong to redundant constraints, later rows of V to degrees of freedom
-    which = equation_names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
+    equation = equation_names(tree)[rank.rows[int(np.argmax(np.abs(U[:, n])))]]
     joint = m.columns[1][int(np.argmax(np.abs(V[n])))]
-    return JacobianCondition(float(s[0] / max(s[n], 1e-300)), which, joint, usual_condition(loops))
+    return JacobianCondition(float(s[0] / max(s[n], 1e-300)), equation, joint, usual_condition(loops))
 
 
 def usual_condition(loops: Analysis) -> float:
@@ -135,10 +135,10 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
     return assemble_batch(tree, q, rough=loops.rough)[0]
 
 
-def _gaps(loops: Analysis, now: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
+def _gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
     """Return the largest gap, the largest speed of a gap, and the largest velocity, all in natural sizes."""
-    gap = np.abs(now.value * loops.scales.rows).max(axis=-1, initial=0.0)
-    speed = np.abs(np.einsum("...mk,...k->...m", now.C, v) * loops.scales.rows).max(axis=-1, initial=0.0)
+    gap = np.abs(values.value * loops.scales.rows).max(axis=-1, initial=0.0)
+    speed = np.abs(np.einsum("...mk,...k->...m", values.C, v) * loops.scales.rows).max(axis=-1, initial=0.0)
     return np.asarray(gap), np.asarray(speed), np.asarray(np.abs(v / loops.scales.columns).max(axis=-1, initial=0.0))
 
 

@@ -257,9 +257,9 @@ def lost_motion(m: Mechanism, motions: Mapping[str, Motion], t: Array, q: Array)
         ends = [prescribed_jet(name, motion, float(x)).x for x in (t[0], t[-1])]
         if not all(isinstance(x, int | float) for x in ends):
             continue  # the motion depends on free parameters
-        here = float(prescribed_coordinate(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
-        if not abs(here - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), START_TOLERANCE):
-            return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {here:g}'
+        end = float(prescribed_coordinate(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
+        if not abs(end - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), START_TOLERANCE):
+            return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {end:g}'
     return ""
 
 

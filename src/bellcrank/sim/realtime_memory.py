@@ -89,8 +89,8 @@ class Exchange:
         self._clock = None
         clock = clock or default_clock()
         if clock is not None:
-            now, own = NOW(lambda _: int(clock.now())), NOW(lambda _: int(clock.own()))
-            self._clock = now, SLEEP(lambda _, until: clock.sleep(until)), own
+            monotonic, thread_time = NOW(lambda _: int(clock.now())), NOW(lambda _: int(clock.own()))
+            self._clock = monotonic, SLEEP(lambda _, until: clock.sleep(until)), thread_time
             for name, function in zip(("now", "sleep", "own"), self._clock, strict=True):
                 self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)
         self.reset_statistics()

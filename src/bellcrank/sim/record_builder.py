@@ -157,16 +157,16 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     for run, pieces in enumerate(o.done.rows.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if has_events:  # last column: number of the event, 0 for none; negative for a row that needs polishing
-            which = rows[:, -1].astype(int)
-            for i in np.flatnonzero(which < 0):
+            codes = rows[:, -1].astype(int)
+            for i in np.flatnonzero(codes < 0):
                 rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
                     rows[i, 1 : 1 + o.dynamics.size], o.parameters[run]
                 )
-            for row in rows[which > 0]:
+            for row in rows[codes > 0]:
                 state = row[1 : 1 + o.dynamics.size]
                 name = o.events[int(row[-1]) - 1].name
                 event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
-            rows = rows[which <= 0, :-1]
+            rows = rows[codes <= 0, :-1]
         run_rows.append(rows)
     longest = max(len(rows) for rows in run_rows)
     if all(len(rows) == longest for rows in run_rows) and len(run_rows) == 1:
@@ -259,9 +259,9 @@ def warn_lost_motion(o: Outcome, record: Record) -> None:
         known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
         text = lost_motion(m, s.motions, t[run, known], q[run, known])
         if text:
-            which = f" (run {run})" if o.runs > 1 else ""
+            run_text = f" (run {run})" if o.runs > 1 else ""
             warn(
-                f'"{m.name}"{which}: {text}. Its drive may have met a singular configuration, or the steps are too '
+                f'"{m.name}"{run_text}: {text}. Its drive may have met a singular configuration, or the steps are too '
                 "long."
             )
             return

@@ -200,11 +200,11 @@ class RestSearch:
         )
         return self.equations(replace(point, y=y))
 
-    def _changed_point(self, now: Equations[SearchPoint], change: Array) -> OperatingPoint:
+    def _changed_point(self, equations: Equations[SearchPoint], change: Array) -> OperatingPoint:
         """Return the point with changed states and inputs, clipped to their limits; joints stay."""
         s, m = self.system, self.system.mechanism
-        vectors = {key: np.array(x) for key, x in now.place.point.vectors.items()}
-        for name, x in zip(now.place.unknowns, change, strict=True):
+        vectors = {key: np.array(x) for key, x in equations.place.point.vectors.items()}
+        for name, x in zip(equations.place.unknowns, change, strict=True):
             kind, i = self.places.get(name, ("q", 0))
             if kind != "q":
                 vectors[kind][i] += x
@@ -212,7 +212,7 @@ class RestSearch:
             if pair is not None and all(isinstance(x, float) for x in pair):
                 vectors["x"][i] = np.clip(vectors["x"][i], *pair)
         y = np.concatenate([vectors["q"], np.zeros(m.nv), vectors["x"]])
-        return replace(now.place.point, y=y[None], u=vectors["u"][None], p=vectors["p"][None])
+        return replace(equations.place.point, y=y[None], u=vectors["u"][None], p=vectors["p"][None])
 
     def solve(self) -> tuple[Equations[SearchPoint], int]:
         """Return the equations with the smallest error, and the number of iterations."""
@@ -229,28 +229,30 @@ class RestSearch:
 
     def _restarts(self) -> Iterator[OperatingPoint]:
         """Yield restarts: on all sides of kinks at zero, such as a closed valve; then with displaced joints."""
-        here = self.equations(self.guess)
-        kinks = self._kinks(here)
+        equations = self.equations(self.guess)
+        kinks = self._kinks(equations)
         for signs in islice(product((1.0, -1.0), repeat=len(kinks)), MOST_KINK_RESTARTS if kinks else 0):
-            step = np.zeros(len(here.sizes))
+            step = np.zeros(len(equations.sizes))
             step[kinks] = KINK_STEP * np.array(signs)
-            yield self._changed_point(here, step)
+            yield self._changed_point(equations, step)
         rng = np.random.default_rng(0)
         for far in RESTART_SPREADS:
             yield self._random_restart(far, rng)
 
-    def _kinks(self, here: Equations[SearchPoint]) -> list[int]:
+    def _kinks(self, equations: Equations[SearchPoint]) -> list[int]:
         """Return the unknowns, joints excluded, that are zero and at which the derivatives have a kink."""
         kinks = []
-        for j, name in enumerate(here.place.unknowns):
+        for j, name in enumerate(equations.place.unknowns):
             kind, i = self.places.get(name, ("q", 0))
-            if kind == "q" or here.place.point.vectors[kind][i]:
+            if kind == "q" or equations.place.point.vectors[kind][i]:
                 continue
-            step = np.where(np.arange(len(here.sizes)) == j, KINK_STEP, 0.0)
-            more, less = (self.equations(self._changed_point(here, way * step)).jacobian[:, j] for way in (1.0, -1.0))
-            slopes = np.array([here.jacobian[:, j], more, less])
+            step = np.where(np.arange(len(equations.sizes)) == j, KINK_STEP, 0.0)
+            more, less = (
+                self.equations(self._changed_point(equations, way * step)).jacobian[:, j] for way in (1.0, -1.0)
+            )
+            slopes = np.array([equations.jacobian[:, j], more, less])
             low, high = slopes.min(axis=0), slopes.max(axis=0)
-            if (high - low > np.maximum(0.1 * np.maximum(high, -low), here.least_scales)).any():
+            if (high - low > np.maximum(0.1 * np.maximum(high, -low), equations.least_scales)).any():
                 kinks.append(j)
         return kinks
 
@@ -279,6 +281,6 @@ def _vector_elements(s: System) -> dict[str, list[str]]:
     return {"q": [f"{n}.q" for n in s.mechanism.columns[0]], "x": [z.name for z in s.states], "u": list(s.inputs)}
 
 
-def _joint_columns(m: Mechanism, joint: str, which: int) -> list[str]:
+def _joint_columns(m: Mechanism, joint: str, kind: int) -> list[str]:
     """Return the elements of q (0) or of v (1) that belong to a joint."""
-    return [n for n in m.columns[which] if n == joint or n.rpartition(".")[0] == joint]
+    return [n for n in m.columns[kind] if n == joint or n.rpartition(".")[0] == joint]

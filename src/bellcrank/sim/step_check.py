@@ -116,23 +116,23 @@ class StepCheck:
             "y_old": old["y"],
         }
 
-    def after_event(self, now: Fields, y: State) -> dict[str, Any]:
+    def after_event(self, fields: Fields, y: State) -> dict[str, Any]:
         """Return new values of fields if an event ends the last step.
 
         The differences of an open window so far stand for all of it, and the second difference restarts.
 
         Parameters
         ----------
-        now
+        fields
             Fields after the step.
         y
             State that the event ends with.
         """
-        twin, before = now["twin"][: self.size], now["y_old"][: self.size]
+        twin, before = fields["twin"][: self.size], fields["y_old"][: self.size]
         change = [self._change(a, a, b) for a, b in zip(before, twin, strict=True)]
-        left = minimum(maximum(now["until"] - now["n"].value, 0.0) / LATE_STEPS, 1.0)
-        added = _weighted_sum(now["change"], change, now["share"] * left)
-        doubt, element = self._doubt(added, now["way"])
+        left = minimum(maximum(fields["until"] - fields["n"].value, 0.0) / LATE_STEPS, 1.0)
+        added = _weighted_sum(fields["change"], change, fields["share"] * left)
+        doubt, element = self._doubt(added, fields["way"])
         return {"change": added, "doubt": doubt, "doubt_of": element, "y_old": y, "until": 0.0}
 
     def _second_difference(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
@@ -144,51 +144,51 @@ class StepCheck:
 
     # -- after the tick, if `hit` is set
 
-    def after_repetition(self, now: Fields, h: Scalar, u: Any) -> dict[str, Any]:
+    def after_repetition(self, fields: Fields, h: Scalar, u: Any) -> dict[str, Any]:
         """Return new values of fields after repeating the last step as two half steps.
 
         Parameters
         ----------
-        now
+        fields
             Fields after the step.
         h
             Length of the step.
         u
             Inputs.
         """
-        sign = now["hit"] - where(now["hit"] < EVENTS, 0.0, EVENTS)
-        n, after, before = now["n"].value, now["y"][: self.size], now["y_old"][: self.size]
+        sign = fields["hit"] - where(fields["hit"] < EVENTS, 0.0, EVENTS)
+        n, after, before = fields["n"].value, fields["y"][: self.size], fields["y_old"][: self.size]
         is_twin = where(sign > 0.5 * (SPIKED + TWIN), 1.0, 0.0) > 0.0
         is_spike = where(sign > 0.5 * (REGULAR + SPIKED), where(is_twin, 0.0, 1.0), 0.0) > 0.0
-        twin = self._two_half_steps(now, _chosen(is_twin, self._twin_start(now), now["y_old"]), h, u)
+        twin = self._two_half_steps(fields, _chosen(is_twin, self._twin_start(fields), fields["y_old"]), h, u)
         change = [self._change(a, b, c) for a, b, c in zip(after, before, twin[: self.size], strict=True)]
-        gap = n - now["checked"]  # steps that a regular check stands for
+        gap = n - fields["checked"]  # steps that a regular check stands for
         expected = where(is_spike, IMPACT_STEPS, gap)
         impact = where(is_spike, IMPACT_STEPS, 0.0)
-        expected_way = [x + impact * fabs(a - b) for x, a, b in zip(now["way"], after, before, strict=True)]
-        doubt, _ = self._doubt(_weighted_sum(now["change"], change, expected), expected_way)
-        opens_window = where(is_twin, 0.0, where(doubt > SINGLE_STEP_SHARE * now["resolve"], 1.0, 0.0)) > 0.0
-        is_open = where(is_twin, where(n < now["until"] - 1.0, 1.0, 0.0), where(opens_window, 1.0, 0.0)) > 0.0
-        share = where(now["suspect"] > 0.0, (gap + (WINDOW_STEPS - 1.0)) * (1.0 / WINDOW_STEPS), 1.0)
-        share = where(is_twin, now["share"], where(is_spike, 1.0, where(opens_window, share, gap)))
+        expected_way = [x + impact * fabs(a - b) for x, a, b in zip(fields["way"], after, before, strict=True)]
+        doubt, _ = self._doubt(_weighted_sum(fields["change"], change, expected), expected_way)
+        opens_window = where(is_twin, 0.0, where(doubt > SINGLE_STEP_SHARE * fields["resolve"], 1.0, 0.0)) > 0.0
+        is_open = where(is_twin, where(n < fields["until"] - 1.0, 1.0, 0.0), where(opens_window, 1.0, 0.0)) > 0.0
+        share = where(fields["suspect"] > 0.0, (gap + (WINDOW_STEPS - 1.0)) * (1.0 / WINDOW_STEPS), 1.0)
+        share = where(is_twin, fields["share"], where(is_spike, 1.0, where(opens_window, share, gap)))
         remaining_steps = where(
-            is_open, where(opens_window, WINDOW_STEPS, now["until"] - n) - 1.0, 0.0
+            is_open, where(opens_window, WINDOW_STEPS, fields["until"] - n) - 1.0, 0.0
         )  # steps of the window
         weight = where(
             is_twin, where(remaining_steps < LATE_STEPS, 1.0 / LATE_STEPS, 0.0), where(opens_window, 0.0, 1.0)
         )
-        changes = _weighted_sum(now["change"], change, share * weight)
+        changes = _weighted_sum(fields["change"], change, share * weight)
         guess = _weighted_sum(changes, change, share * minimum(remaining_steps / LATE_STEPS, 1.0))  # of an open window
-        doubt, element = self._doubt(guess, now["way"])
+        doubt, element = self._doubt(guess, fields["way"])
         largest: Scalar = 0.0
         for x, per_nominal in zip(change, self._per_nominal, strict=True):
             largest = maximum(largest, per_nominal * x)
         # A bad window may have met a rare event by chance: it stands for itself, unless the next is bad as well.
-        regular = where(is_twin, now["regular"], where(is_spike, 0.0, 1.0))
+        regular = where(is_twin, fields["regular"], where(is_spike, 0.0, 1.0))
         closed = where(is_open, 0.0, regular) > 0.0
-        window_doubt, _ = self._doubt(_weighted_sum(changes, change, gap * (1.0 / WINDOW_STEPS)), now["way"])
-        bad = where(is_twin, where(window_doubt > now["resolve"], 1.0, 0.0), 0.0)
-        needs_confirmation = where(closed, bad * (1.0 - now["suspect"]), 0.0) > 0.0
+        window_doubt, _ = self._doubt(_weighted_sum(changes, change, gap * (1.0 / WINDOW_STEPS)), fields["way"])
+        bad = where(is_twin, where(window_doubt > fields["resolve"], 1.0, 0.0), 0.0)
+        needs_confirmation = where(closed, bad * (1.0 - fields["suspect"]), 0.0) > 0.0
         wait = minimum(
             n, where(needs_confirmation, CONFIRM_STEPS, where(is_twin, LONGEST_WAIT_STEPS, float(CHECK_INTERVAL_STEPS)))
         )
@@ -197,23 +197,23 @@ class StepCheck:
             "twin": twin,
             "doubt": doubt,
             "doubt_of": element,
-            "doubt_at": where(largest > now["largest"], now["t"], now["doubt_at"]),
-            "largest": maximum(largest, now["largest"]),
-            "until": where(opens_window, n + WINDOW_STEPS, where(is_open, now["until"], 0.0)),
+            "doubt_at": where(largest > fields["largest"], fields["t"], fields["doubt_at"]),
+            "largest": maximum(largest, fields["largest"]),
+            "until": where(opens_window, n + WINDOW_STEPS, where(is_open, fields["until"], 0.0)),
             "share": share,
             "regular": regular,
-            "suspect": where(closed, bad, now["suspect"]),
-            "checked": where(closed, where(needs_confirmation, now["checked"], n), now["checked"]),
-            "check": where(closed, n + wait - 0.5, now["check"]),
-            "spikes": where(is_spike, now["spikes"] + 1.0, now["spikes"]),
+            "suspect": where(closed, bad, fields["suspect"]),
+            "checked": where(closed, where(needs_confirmation, fields["checked"], n), fields["checked"]),
+            "check": where(closed, n + wait - 0.5, fields["check"]),
+            "spikes": where(is_spike, fields["spikes"] + 1.0, fields["spikes"]),
         }
-        return {key: _chosen(sign > 0.0, x, now[key]) for key, x in new.items()} | {"hit": 0.0}
+        return {key: _chosen(sign > 0.0, x, fields[key]) for key, x in new.items()} | {"hit": 0.0}
 
-    def _twin_start(self, now: Fields) -> State:
+    def _twin_start(self, fields: Fields) -> State:
         """Return the state of the twin at the begin of the step, with the sampled elements of the run."""
-        twin = list(now["twin"])
+        twin = list(fields["twin"])
         for i in self.sampled_elements:
-            twin[i] = now["y_old"][i]
+            twin[i] = fields["y_old"][i]
         return twin
 
     @cached_property
@@ -238,13 +238,13 @@ class StepCheck:
 
         return self.dynamics.trace(f"{self.integrator.name}.half", stepped, shapes)
 
-    def _two_half_steps(self, now: Fields, y: State, h: Scalar, u: Any) -> State:
+    def _two_half_steps(self, fields: Fields, y: State, h: Scalar, u: Any) -> State:
         """Return the state after the last step, computed as two half steps from y, without memory of earlier steps."""
-        half, begin, memory = 0.5 * h, now["t"] - h, dict[str, Any]()
+        half, begin, memory = 0.5 * h, fields["t"] - h, dict[str, Any]()
         if "memory" in self.half_step.inputs:
             memory["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
         measurements = (
-            {"measurements": [now[name] for name in self.dynamics.measured_fields]}
+            {"measurements": [fields[name] for name in self.dynamics.measured_fields]}
             if self.dynamics.measured_fields
             else {}
         )

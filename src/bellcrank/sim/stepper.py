@@ -186,22 +186,22 @@ class Stepper:
         x = self.xp.moveaxis(self._run_data[:, place], 1, -1) if isinstance(place, slice) else self._run_data[:, place]
         return x.reshape(self._lanes, *x.shape[2:])[: self.runs]
 
-    def _write(self, place: int | slice, which: Array, values: Any) -> None:
+    def _write(self, place: int | slice, chosen: Array, values: Any) -> None:
         """Set an element or a slice of state or parameters of some runs."""
-        block, lane = (self.xp.asarray(k) for k in np.divmod(np.flatnonzero(which), self._run_data.shape[2]))
+        block, lane = (self.xp.asarray(k) for k in np.divmod(np.flatnonzero(chosen), self._run_data.shape[2]))
         values = self.xp.asarray(values)
         if isinstance(place, slice):
             self._run_data[block[:, None], self.xp.arange(place.start, place.stop), lane[:, None]] = values
         else:
             self._run_data[block, place, lane] = values
 
-    def _write_count(self, name: str, which: Array, numbers: Array) -> None:
+    def _write_count(self, name: str, chosen: Array, numbers: Array) -> None:
         """Set a counter of some runs; `numbers` has the values of all runs."""
         layout = self._action.layout
         words = layout.words(name)
         assert words is not None
-        rows = split_words(numbers[which], words)
-        self._write(layout.places[name], which, rows[0] if words == 1 else rows.T)
+        rows = split_words(numbers[chosen], words)
+        self._write(layout.places[name], chosen, rows[0] if words == 1 else rows.T)
 
     @property
     def _free(self) -> slice:
@@ -290,7 +290,7 @@ class Stepper:
             If an argument is invalid, or a start does not satisfy the loop equations.
         """
         with self._exclusive_use("reset"):
-            which = self._run_mask(mask)
+            chosen = self._run_mask(mask)
             if parameters is not None and not self.system.parameters:
                 raise InputError("reset: parameters is given, but this system has no free parameters.")
             p = None if parameters is None else self._numbers(parameters)
@@ -303,15 +303,15 @@ class Stepper:
             observations = self._new_observations() if out is None else self._output(out)
             places = self._action.layout.places
             if p is not None:
-                self._write(self._free, which, p[which])
+                self._write(self._free, chosen, p[chosen])
             if words is not None and self.task.start:
-                self._write(places["seed"], which, words)
-                self._write_count("starts", which, np.zeros(self.runs))
+                self._write(places["seed"], chosen, words)
+                self._write_count("starts", chosen, np.zeros(self.runs))
             if y is not None:
-                self._write(places["y"], which, y[which])
-            self._write(places["new"], which, DRAWN if y is None else GIVEN)
+                self._write(places["y"], chosen, y[chosen])
+            self._write(places["new"], chosen, DRAWN if y is None else GIVEN)
             for x in (self.reward, self.ended):
-                x.reshape(-1)[self.xp.asarray(which)] = 0.0
+                x.reshape(-1)[self.xp.asarray(chosen)] = 0.0
             self._observe(observations)
             return observations
 

@@ -106,11 +106,11 @@ class ActionBuilder:
             )
 
         def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
-            now: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured_fields, 0.0), "bound": NEVER_TIME}
+            fields: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured_fields, 0.0), "bound": NEVER_TIME}
             for k in range(self.ticks):
-                step = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, now["y"], self.h, [])
-                now["y"] = dynamics.step_end_state(step, now)[0]
-            return {"y_next": now["y"]}
+                step = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, fields["y"], self.h, [])
+                fields["y"] = dynamics.step_end_state(step, fields)[0]
+            return {"y_next": fields["y"]}
 
         shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
         graph = inline(dynamics.trace("transition", moved, {**shapes, "t": ()}))
@@ -160,16 +160,16 @@ class ActionBuilder:
     # -- graphs
 
     def _open(self, c: Any, u: Any = ()) -> dict[str, Any]:
-        now, places = self.kept_layout.read(c), self.program.layout
+        fields, places = self.kept_layout.read(c), self.program.layout
         values: dict[str, Any] = {name: [0.0] * _field_width(places, name) for name in ("memory", "summary")}
         values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
         values |= {name: self._constant_counter(NEVER_TIME) for name in ("last", "next")} | {
             "stride": self._constant_counter(1.0)
         }
         values |= dict.fromkeys(("input_steps", "bound"), NEVER_TIME) | {"h": self.h, "resolve": self.resolve}
-        values |= {name: x for name, x in now.items() if name in places and x != []}
-        values |= {"t": now["n"].value * self.h, "live": where(now["status"] > 0.0, 0.0, 1.0)}
-        values["fresh"] = 1.0 if self.default_inputs else any_due(now.get(PHASES, ()))  # inputs may have changed
+        values |= {name: x for name, x in fields.items() if name in places and x != []}
+        values |= {"t": fields["n"].value * self.h, "live": where(fields["status"] > 0.0, 0.0, 1.0)}
+        values["fresh"] = 1.0 if self.default_inputs else any_due(fields.get(PHASES, ()))  # inputs may have changed
         return {"s": places.to_list(values)}
 
     def _constant_counter(self, number: float) -> CounterWords:
@@ -221,8 +221,8 @@ class ActionBuilder:
         return {"c": self.kept_layout.to_list(old | fields | start_counter | {"new": 0.0})}
 
     def _observe(self, c: Any) -> dict[str, Any]:
-        now = self.kept_layout.read(c)
-        return {"row": self._observed_row(now["n"].value * self.h, now["y"], self.default_inputs)}
+        fields = self.kept_layout.read(c)
+        return {"row": self._observed_row(fields["n"].value * self.h, fields["y"], self.default_inputs)}
 
     # -- functions of the user
 
@@ -241,8 +241,8 @@ class ActionBuilder:
             return where(result, 1.0, 0.0)
         return named_scalars(name, result, [name])[0]
 
-    def _drawn_start(self, start: Callable[[Random], Any], random: Random, rest: list[float]) -> list[Scalar]:
-        """Return the start that the user's function draws: all elements, or some by name on top of `rest`."""
+    def _drawn_start(self, start: Callable[[Random], Any], random: Random, numbers: list[float]) -> list[Scalar]:
+        """Return the start that the user's function draws: all elements, or some by name on top of `numbers`."""
         drawn, names = (
             call_user_function("start", start, random, expected="(random)"),
             list(self.dynamics.ports.elements),
@@ -251,7 +251,7 @@ class ActionBuilder:
             for key in drawn:
                 if key not in names:
                     raise InputError(f"start returned a value for an unknown element: {unknown('element', key, names)}")
-            drawn = dict(zip(names, rest, strict=True)) | dict(drawn)
+            drawn = dict(zip(names, numbers, strict=True)) | dict(drawn)
         return named_scalars("start", drawn, names)
 
 

@@ -162,7 +162,7 @@ def _frequencies_by_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element]
         return np.zeros(len(elements))
     inverse = np.linalg.inv(M)
     rates = [[k * float(r @ inverse @ r) for k, r in _deflection_rows(tree, m, nominal(e), q)] for e in elements]
-    return np.sqrt([max(mine, default=0.0) for mine in rates])
+    return np.sqrt([max(body_rates, default=0.0) for body_rates in rates])
 
 
 def _frequencies_by_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:

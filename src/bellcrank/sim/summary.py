@@ -119,12 +119,12 @@ class SummaryGraph:
         old = dict(zip(self.cells, memory, strict=True))
         new = []
         for cell, before in old.items():
-            now = z[self.column_places[cell.column]]
+            present = z[self.column_places[cell.column]]
             extreme = cell.kind.removeprefix("t_")
             best = old[SummaryItem(extreme, cell.column)]
-            better = now < best if extreme == "min" else now > best
-            value = t if cell.kind != extreme else now
-            new.append(now if cell.kind == "final" else where(better, value, before))
+            better = present < best if extreme == "min" else present > best
+            value = t if cell.kind != extreme else present
+            new.append(present if cell.kind == "final" else where(better, value, before))
         return new
 
     def updated_over_step(

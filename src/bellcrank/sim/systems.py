@@ -138,9 +138,9 @@ class System:
     @cached_property
     def states(self) -> tuple[StateVariable, ...]:
         """Return the state variables x: all except those of the mechanism, with their full names."""
-        own = [replace(z, name=f"{a.joint}.{z.name}") for a in self.actuators for z in a.states]
-        own += [replace(z, name=f"{e.name}.{z.name}") for e in self.elements for z in e.states]
-        return (*own, *self.control_states, *(z for c in self.sampled for z in c.variables))
+        states = [replace(z, name=f"{a.joint}.{z.name}") for a in self.actuators for z in a.states]
+        states += [replace(z, name=f"{e.name}.{z.name}") for e in self.elements for z in e.states]
+        return (*states, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property
     def nx(self) -> int:

@@ -152,10 +152,10 @@ class Beam:
         n = 6 * (self.elements + 1)
         K, M = np.zeros((n, n)), np.zeros((n, n))
         for s in self.stations:
-            own = slice(6 * s.element, 6 * s.element + 12)
+            rows = slice(6 * s.element, 6 * s.element + 12)
             p = s.profile
-            K[own, own] += s.length * s.strain.T * self._strain_stiffness(p) @ s.strain
-            M[own, own] += s.length * (p.rhoA * s.shift.T @ s.shift + s.turn.T * self.slice_inertia(p) @ s.turn)
+            K[rows, rows] += s.length * s.strain.T * self._strain_stiffness(p) @ s.strain
+            M[rows, rows] += s.length * (p.rhoA * s.shift.T @ s.shift + s.turn.T * self.slice_inertia(p) @ s.turn)
         return K, M
 
     def slice_inertia(self, p: Profile) -> Array:

@@ -110,7 +110,7 @@ def flexible(
     largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
-    middle = {name: places[list(own)].mean(axis=0) for name, own in pieces.items()}
+    middle = {name: places[list(members)].mean(axis=0) for name, members in pieces.items()}
     body = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, reduction)
     warn_implausible_mass(body.mass, places, each == 3)
     return replace(body, cells=skin.neighbour_lines(places, skin.coupled_nodes(K, each)))
@@ -202,17 +202,17 @@ def _interface_nodes(places: Array, interfaces: Interfaces, each: int) -> dict[s
 
 def _interface_map(places: Array, pieces: Mapping[str, Sequence[int]], each: int, thin: bool = False) -> Any:
     """Return the map from displacements of interfaces and other nodes to those of all nodes; scipy.sparse if thin."""
-    held = {n for own in pieces.values() for n in own}
-    rest = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
+    held = {n for nodes in pieces.values() for n in nodes}
+    free = [each * n + d for n in range(len(places)) if n not in held for d in range(each)]
     first = 6 * len(pieces)
-    entries = [(row, first + k, 1.0) for k, row in enumerate(rest)]
-    for i, own in enumerate(pieces.values()):
-        middle = places[list(own)].mean(axis=0)
-        for n in own:
+    entries = [(row, first + k, 1.0) for k, row in enumerate(free)]
+    for i, nodes in enumerate(pieces.values()):
+        middle = places[list(nodes)].mean(axis=0)
+        for n in nodes:
             block = np.vstack([np.hstack([np.eye(3), -cross_matrix(places[n] - middle)]), np.eye(3, 6, 3)])[:each]
             entries += [(each * n + d, 6 * i + k, float(block[d, k])) for d, k in np.argwhere(block)]
     rows, columns, values = (np.array(x) for x in zip(*entries, strict=True))
-    shape = each * len(places), first + len(rest)
+    shape = each * len(places), first + len(free)
     if thin:
         library = optional_import("scipy.sparse", "flexible", "a sparse structure")
         return library.csc_matrix((values, (rows, columns)), shape=shape)
@@ -223,8 +223,8 @@ def _interface_map(places: Array, pieces: Mapping[str, Sequence[int]], each: int
 
 def _rigid_motions(places: Array, pieces: Mapping[str, Sequence[int]], each: int) -> Array:
     """Return the six rigid motions, about the origin, as displacements of interfaces and other nodes."""
-    held = {n for own in pieces.values() for n in own}
-    places_and_rows = [(places[list(own)].mean(axis=0), 6) for own in pieces.values()]
+    held = {n for nodes in pieces.values() for n in nodes}
+    places_and_rows = [(places[list(nodes)].mean(axis=0), 6) for nodes in pieces.values()]
     places_and_rows += [(place, each) for n, place in enumerate(places) if n not in held]
     blocks = [
         np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in places_and_rows
@@ -253,9 +253,11 @@ def _kept_columns(directions: Sequence[int], pieces: int, each: int, n: int) -> 
     """Return columns of `_interface_map`: all of the reference, and the `directions` of other interfaces and nodes."""
     if not len(directions) or any(not isinstance(d, int | np.integer) or d not in ALL_DIRECTIONS for d in directions):
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
-    rest = np.arange(6 * pieces, n)
+    node_columns = np.arange(6 * pieces, n)
     wanted = [6 * i + d for i in range(pieces) for d in ALL_DIRECTIONS if i == 0 or d in directions]
-    return np.concatenate([np.array(wanted), rest[np.isin((rest - 6 * pieces) % each, list(directions))]])
+    return np.concatenate(
+        [np.array(wanted), node_columns[np.isin((node_columns - 6 * pieces) % each, list(directions))]]
+    )
 
 
 def _translation(places: Array, each: int) -> Array:

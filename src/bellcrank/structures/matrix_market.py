@@ -28,15 +28,15 @@ def matrix_market(where: str, lines: Sequence[str]) -> Array:
         raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
     if float(numbers[0]) * float(numbers[1]) > MAX_ELEMENTS:
         raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
-    rest = numbers[width:]
-    if not np.isfinite(rest).all():
+    entries = numbers[width:]
+    if not np.isfinite(entries).all():
         raise ReadError(f"{where}: holds values that are not finite; expected numbers.")
     if width == 3:
-        check_count(where, 3 * numbers[2], len(rest))
+        check_count(where, 3 * numbers[2], len(entries))
     sizes = [int(x) for x in numbers[:width]]
     if symmetry == "symmetric" and sizes[0] != sizes[1]:
         raise ReadError(f"{where}: is {sizes[0]} x {sizes[1]} and symmetric; expected a square.")
-    return _coordinates(where, sizes, rest, symmetry) if width == 3 else _array(where, sizes, rest, symmetry)
+    return _coordinates(where, sizes, entries, symmetry) if width == 3 else _array(where, sizes, entries, symmetry)
 
 
 def _head(where: str, lines: Sequence[str]) -> tuple[str, str]:
@@ -59,9 +59,9 @@ def parse_numbers(where: str, lines: list[str]) -> Array:
         raise ReadError(f"{where}: holds something that is not a number: {str(error)[:200]}.") from None
 
 
-def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
+def _coordinates(where: str, sizes: list[int], values: Array, symmetry: str) -> Array:
     rows, columns, entries = sizes
-    i, j, x = rest.reshape(entries, 3).T
+    i, j, x = values.reshape(entries, 3).T
     whole = (i == np.floor(i)) & (j == np.floor(j))
     if not (whole & (i >= 1) & (j >= 1) & (i <= rows) & (j <= columns)).all():
         raise ReadError(f"{where}: an entry lies outside of {rows} x {columns}. Indices count from one.")
@@ -79,15 +79,15 @@ def _coordinates(where: str, sizes: list[int], rest: Array, symmetry: str) -> Ar
     return A
 
 
-def _array(where: str, sizes: list[int], rest: Array, symmetry: str) -> Array:
+def _array(where: str, sizes: list[int], values: Array, symmetry: str) -> Array:
     """Return a matrix stored by columns; a symmetric one from the diagonal down."""
     rows, columns = sizes
     if symmetry == "general":
-        check_count(where, rows * columns, len(rest))
-        return rest.reshape(columns, rows).T.copy()
-    check_count(where, rows * (rows + 1) // 2, len(rest))
+        check_count(where, rows * columns, len(values))
+        return values.reshape(columns, rows).T.copy()
+    check_count(where, rows * (rows + 1) // 2, len(values))
     A = np.zeros((rows, rows))
-    A.T[np.triu_indices(rows)] = rest
+    A.T[np.triu_indices(rows)] = values
     return np.asarray(A + np.tril(A, -1).T)
 
 

@@ -149,14 +149,14 @@ def _group_reductions(
         )
     lowest = sorted((w, i) for i, omegas in enumerate(group_frequencies) for w in omegas)[:modes]
     reductions = []
-    for i, (own, g) in enumerate(zip(group_rows, groups, strict=True)):
+    for i, (rows, g) in enumerate(zip(group_rows, groups, strict=True)):
         n = sum(k == i for _, k in lowest)
         interface = [node * len(g) + d for node in interface_nodes for d in range(len(g))] if attached else []
         if not n and not interface:
             continue
-        part = reduce_structure(K[np.ix_(own, own)], M[np.ix_(own, own)], range(len(g)), interface, n)
+        part = reduce_structure(K[np.ix_(rows, rows)], M[np.ix_(rows, rows)], range(len(g)), interface, n)
         shapes = np.zeros((len(K), len(part.omega)))
-        shapes[own] = part.shapes
+        shapes[rows] = part.shapes
         reductions.append((shapes, part))
     return reductions
 
@@ -232,8 +232,8 @@ def _mass_after(beam: Beam) -> Array:
 
 def _mass_to_element_end(beam: Beam, element: int, x: float) -> Array:
     """Return mass and its first moment from x, which lies in the element, to the end of the element."""
-    rest = (element + 1) * beam.length / beam.elements - x
-    points = [(x + rest * (g + 1) / 2, weight * rest / 2) for g, weight in zip(*GAUSS_POINTS, strict=True)]
+    remaining = (element + 1) * beam.length / beam.elements - x
+    points = [(x + remaining * (g + 1) / 2, weight * remaining / 2) for g, weight in zip(*GAUSS_POINTS, strict=True)]
     return sum(
         (w * beam.profile(place / beam.length).rhoA * np.array([1.0, place]) for place, w in points), np.zeros(2)
     )

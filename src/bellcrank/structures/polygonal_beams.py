@@ -67,10 +67,10 @@ def polygonal_beam(
         along = _piece_section(section, distances[i] / distances[-1], length / distances[-1])
         piece = Beam(float(length), along, material, int(count), theory)
         R = _axes(places[i + 1] - places[i], side)
-        own = slice(6 * first, 6 * (first + int(count) + 1))
+        rows = slice(6 * first, 6 * (first + int(count) + 1))
         T = np.kron(np.eye(2 * (int(count) + 1)), R)
-        K[own, own] += T @ piece.matrices[0] @ T.T
-        M[own, own] += T @ piece.matrices[1] @ T.T
+        K[rows, rows] += T @ piece.matrices[0] @ T.T
+        M[rows, rows] += T @ piece.matrices[1] @ T.T
         nodes.append(places[i] + piece.nodes[1:] @ R.T)
         pieces.append(BeamPiece(piece, R, places[i], first))
         first += int(count)

@@ -61,7 +61,7 @@ def solid(
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
     body = flexible(
-        K, M, nodes, {name: _chosen_nodes(name, which, nodes) for name, which in interfaces.items()}, modes, **more
+        K, M, nodes, {name: _chosen_nodes(name, choice, nodes) for name, choice in interfaces.items()}, modes, **more
     )
     return replace(body, cells=surface_triangles(nodes, _surface(checked_mesh)))
 
@@ -121,11 +121,11 @@ def _assemble(fem: Any, mesh: Any, material: Material) -> tuple[Any, Any, Array]
     return K, M, np.ascontiguousarray(basis.doflocs[:, dofs[::3]].T)
 
 
-def _chosen_nodes(name: Any, which: Any, nodes: Array) -> Any:
-    if not callable(which):
-        return which
+def _chosen_nodes(name: Any, choice: Any, nodes: Array) -> Any:
+    if not callable(choice):
+        return choice
     try:
-        mask = np.asarray(which(nodes))
+        mask = np.asarray(choice(nodes))
     except Exception as error:
         raise ModelError(f'solid: interface "{name}" failed: {type(error).__name__}: {error}.') from error
     if mask.shape != (len(nodes),) or mask.dtype != bool:

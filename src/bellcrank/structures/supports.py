@@ -60,10 +60,10 @@ def checked_supports(
     for name in (*held, *loads):
         if name not in first:
             raise ModelError(f"flexible: {unknown('interface', name, first)}")
-    missing = [f"{name} {d}" for name, own in held.items() for d in own if d not in first[name]]
+    missing = [f"{name} {d}" for name, directions in held.items() for d in directions if d not in first[name]]
     if missing:
         raise ModelError(f"flexible: supports hold {', '.join(missing)}, excluded by directions; expected 0 to 5.")
-    rows = np.array([first[name][d] for name, own in held.items() for d in own], dtype=int)
+    rows = np.array([first[name][d] for name, directions in held.items() for d in directions], dtype=int)
     size = np.linalg.svd(rigid[rows] / np.maximum(np.abs(rigid).max(axis=0), 1e-300), compute_uv=False)
     if len(rows) != 6 or size[-1] < LOOSE_TOLERANCE * size[0]:
         raise ModelError(

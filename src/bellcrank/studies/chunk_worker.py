@@ -71,7 +71,7 @@ def compute_chunk(
     try:
         if other := digest_differences(expected.code, code_versions()):
             differences = ", ".join(
-                f"{name} {here or 'none'} instead of {there or 'none'}" for name, there, here in other
+                f"{name} {present or 'none'} instead of {wanted or 'none'}" for name, wanted, present in other
             )
             return {"error": f"a worker would compute other numbers: it has {differences}. Install the same there."}
         setup, simulators = unpack_setup(packed, expected)

@@ -131,8 +131,8 @@ def _part_difference(part: str, old: Mapping[str, Any], new: Mapping[str, Any]) 
     changes = _changes(old, new)
     elements = [name for name, x in new["elements"].items() if old.get("elements", {}).get(name) != x]
     elements += [f"{name} (gone)" for name in old.get("elements", {}) if name not in new["elements"]]
-    where = f"{PART_NAMES[part]} {_listed(elements)}" if elements and part in PART_NAMES else f"the graph {part}"
-    return f"{where}: {', '.join(changes)}"
+    place = f"{PART_NAMES[part]} {_listed(elements)}" if elements and part in PART_NAMES else f"the graph {part}"
+    return f"{place}: {', '.join(changes)}"
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

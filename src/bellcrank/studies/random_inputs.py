@@ -182,8 +182,8 @@ def changed_input(
         }
         known = {name: digests[k : k + 1] for name, digests in stored(chunk[0]).items()}
         if names := _differing_names(known, computed):
-            which = f"run {first}" if last == first + 1 else f"runs {first} to {last - 1}"
-            return f"random input {', '.join(names)} of the {which}"
+            run_range = f"run {first}" if last == first + 1 else f"runs {first} to {last - 1}"
+            return f"random input {', '.join(names)} of the {run_range}"
         compared += b - a
     return ""
 

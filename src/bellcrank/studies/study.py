@@ -364,8 +364,8 @@ def _compute(
                 "Then remove the folder, and start again."
             )
     finally:
-        if (there := study_folder.manifest()) is not None:
-            study_folder.write_manifest({**there, "wall": there["wall"] + time.perf_counter() - began})
+        if (stored := study_folder.manifest()) is not None:
+            study_folder.write_manifest({**stored, "wall": stored["wall"] + time.perf_counter() - began})
 
 
 def _trial_run(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> None:

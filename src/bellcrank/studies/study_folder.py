@@ -113,13 +113,13 @@ class StudyFolder:
             )
 
     @staticmethod
-    def _differing(there: Any, wanted: Mapping[str, Mapping[str, str]], equations: str) -> str:
+    def _differing(stored: Any, wanted: Mapping[str, Mapping[str, str]], equations: str) -> str:
         """Return the first part that differs between two identities; later parts follow from earlier ones.
 
         `equations` are the differences of the equations.
         """
         for part, names in wanted.items():
-            known = there.get(part) if isinstance(there, dict) else None
+            known = stored.get(part) if isinstance(stored, dict) else None
             if other := digest_differences(known if isinstance(known, dict) else {}, names):
                 names_text = ", ".join(group_label(name) if part == "programs" else name for name, _, _ in other)
                 text = (equations if part == "programs" else "") or names_text or "all"

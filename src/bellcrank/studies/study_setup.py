@@ -62,7 +62,7 @@ def group_key(choice: Mapping[str, str]) -> str:
     return "|".join(choice.get(name, "") for name in ("variant", *WORD_SETTINGS))
 
 
-def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **rest: Any) -> StudySetup:
+def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **options: Any) -> StudySetup:
     """Check the arguments of a study and return its setup.
 
     Parameters
@@ -82,7 +82,7 @@ def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **rest:
     for name, values in points.columns.items():
         if name in RESERVED_COLUMNS:
             raise InputError(f'over: "{name}" is the name of a column of every study; choose another name.')
-        kinds = {_meaning(name, s, values, rest["given"]) for s in plants.values()}
+        kinds = {_meaning(name, s, values, options["given"]) for s in plants.values()}
         if len(kinds) > 1:
             raise InputError(f'over: "{name}" means {" and ".join(sorted(kinds))} in different variants.')
         meaning[name] = kinds.pop()
@@ -92,8 +92,8 @@ def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **rest:
     if freed:
         plants = {key: replace(s, mechanism=s.mechanism.free(*freed)) for key, s in plants.items()}
     _check_units(plants, points, meaning)
-    samples = _samples(points, meaning, rest["given"])
-    return StudySetup(plants, meaning, settings=settings, samples=samples, **rest)
+    samples = _samples(points, meaning, options["given"])
+    return StudySetup(plants, meaning, settings=settings, samples=samples, **options)
 
 
 def _plants(plant: Any, points: Points) -> dict[str, System]:

@@ -59,15 +59,15 @@ def read_study(path: Path, mechanism: Callable[[str], Any]) -> tuple[Any, dict[s
         raise ReadError(f"{path} is not TOML: {str(error)[:300]}") from None
     _check(path, data)
     arguments = {key: data[key] for key in PLAIN_SETTINGS if key in data}
-    here = path.resolve().parent
-    arguments["to"] = here / data["to"]
+    folder = path.resolve().parent
+    arguments["to"] = folder / data["to"]
     if isinstance(arguments.get("points"), str) and Path(arguments["points"]).suffix:
-        arguments["points"] = here / arguments["points"]
+        arguments["points"] = folder / arguments["points"]
     if "over" in data:
         arguments["over"] = {name: _range(path, name, x) for name, x in data["over"].items()}
     arguments |= {key: data[key] for key in ("inputs", "parameters") if key in data}
     arguments |= _start(path, data.get("start", {}))
-    return _plant(path, here, data, mechanism), arguments
+    return _plant(path, folder, data, mechanism), arguments
 
 
 def _check(path: Path, data: Mapping[str, Any]) -> None:
@@ -104,27 +104,27 @@ def _start(path: Path, given: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     starts: dict[str, dict[str, float]] = {}
     for name, x in given.items():
         element, _, kind = name.rpartition(".")
-        which = {"q": "q0", "v": "v0"}.get(kind, "x0")
-        starts.setdefault(which, {})[name if which == "x0" else element] = x
+        argument = {"q": "q0", "v": "v0"}.get(kind, "x0")
+        starts.setdefault(argument, {})[name if argument == "x0" else element] = x
     return starts
 
 
-def _plant(path: Path, here: Path, data: Mapping[str, Any], mechanism: Callable[[str], Any]) -> Any:
+def _plant(path: Path, folder: Path, data: Mapping[str, Any], mechanism: Callable[[str], Any]) -> Any:
     if ("mechanism" in data) == ("plant" in data):
         raise ReadError(f'{path}: expected either mechanism = "..." or plant = "file.py:name".')
     if "mechanism" in data:
         name = data["mechanism"]
-        return mechanism(str(here / name) if (here / name).is_file() else name)
+        return mechanism(str(folder / name) if (folder / name).is_file() else name)
     file, _, name = data["plant"].rpartition(":")
-    is_below = here in (here / file).resolve().parents  # only code that came with the file is run
-    if not file.endswith(".py") or not is_below or not (here / file).is_file():
+    is_below = folder in (folder / file).resolve().parents  # only code that came with the file is run
+    if not file.endswith(".py") or not is_below or not (folder / file).is_file():
         raise ReadError(f'{path}: plant is {brief(data["plant"])}; expected "file.py:name", a file beside this one.')
-    spec = importlib.util.spec_from_file_location(Path(file).stem, here / file)
+    spec = importlib.util.spec_from_file_location(Path(file).stem, folder / file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, name):
-        raise InputError(f"{here / file}: it does not define {name!r}.")
+        raise InputError(f"{folder / file}: it does not define {name!r}.")
     plant = getattr(module, name)
     return plant() if callable(plant) and not hasattr(plant, "mechanism") and not hasattr(plant, "bodies") else plant

@@ -11,8 +11,8 @@ def diagram(s: Schedule, width: int = 72) -> str:
     lines = []
     for p in range(s.machine.processors):
         row, below = [" "] * (width + 1), [" "] * (width + 1)
-        for task, where, a, b in zip(s.tasks, s.where, s.start, s.finish, strict=True):
-            if where == p:
+        for task, processor, a, b in zip(s.tasks, s.where, s.start, s.finish, strict=True):
+            if processor == p:
                 _draw(row, round(a * scale), round(b * scale), task.name, "=")
         for m in s.messages:
             if m.source == p:

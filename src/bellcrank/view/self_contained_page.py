@@ -56,10 +56,10 @@ def page(
     more
         Further texts that page.html contains by name.
     """
-    package, _, rest = folder.partition("/")
+    package, _, path = folder.partition("/")
 
     def text(name: str) -> str:
-        return (files(f"bellcrank.{package}") / rest / name).read_text("utf-8")
+        return (files(f"bellcrank.{package}") / path / name).read_text("utf-8")
 
     pieces = {
         "TITLE": xml(title),

@@ -44,8 +44,8 @@ def absolute(mechanism: Mechanism) -> Mechanism:
                 f'loop "{loop.name}" couples joint coordinates, which do not exist in absolute coordinates.'
             )
         loops.append(loop)
-    own = {m.ground, *(b.name for b in m.bodies)}
-    places = [f for name, f in frames.items() if name not in own]
+    body_names = {m.ground, *(b.name for b in m.bodies)}
+    places = [f for name, f in frames.items() if name not in body_names]
     return mechanism_of(
         f"{m.name}_absolute", list(m.bodies), joints, places, ground=m.ground, gravity=m.gravity, loops=loops,
         springs=list(m.springs),

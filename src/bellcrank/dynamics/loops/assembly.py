@@ -277,8 +277,8 @@ def _remaining_change(tree: Tree, q: Array, guess: Array, free: Array) -> Array 
         if link.joint.mimic is None and not free[list(link.v_index)].all():
             if link.kind.nv != 1 and link.kind.name != "modal":
                 return None
-            own = list(link.q_index)
-            out[list(link.v_index)] = guess[own] - q[own]
+            indices = list(link.q_index)
+            out[list(link.v_index)] = guess[indices] - q[indices]
     return out
 
 

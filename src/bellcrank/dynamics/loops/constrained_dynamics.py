@@ -136,10 +136,15 @@ def solutions(
 
 
 def _residual_accelerations(
-    tree: Tree, forward: Dynamics, rows: Sequence[Equation], now: tuple[Vector, Vector, Vector], a: Vector, lam: Vector
+    tree: Tree,
+    forward: Dynamics,
+    rows: Sequence[Equation],
+    state: tuple[Vector, Vector, Vector],
+    a: Vector,
+    lam: Vector,
 ) -> State:
     """Return M^-1 (Q + C^T lam - M a), the accelerations due to unbalanced forces."""
-    q, v, tau = now
+    q, v, tau = state
     force = [t - f for t, f in zip(tau, rnea.inverse_dynamics(tree, q, v, a), strict=True)]
     for e, y in zip(rows, lam, strict=True):
         for k, x in e.row.items():
@@ -149,15 +154,15 @@ def _residual_accelerations(
 
 def _unit_responses(tree: Tree, forward: Dynamics, rows: Sequence[Equation], q: Vector) -> list[State]:
     """Return M^-1 C^T by columns; columns that move disjoint sets of bodies are computed together."""
-    empty, rest, root = without_forces(tree), [0.0] * tree.nv, _root_bodies(tree)
+    empty, zeros, root = without_forces(tree), [0.0] * tree.nv, _root_bodies(tree)
     responses: list[State] = [[] for _ in rows]
     for group in _disjoint_groups([{root[k] for k in e.row} for e in rows]):
         step("1/M C^T")
         force = {k: x for i in group for k, x in rows[i].row.items()}
-        moved = list(forward(empty, q, rest, [force.get(k, 0.0) for k in range(tree.nv)]))
+        moved = list(forward(empty, q, zeros, [force.get(k, 0.0) for k in range(tree.nv)]))
         for i in group:
-            mine = {root[k] for k in rows[i].row}
-            responses[i] = [x if root[k] in mine else 0.0 for k, x in enumerate(moved)]
+            roots = {root[k] for k in rows[i].row}
+            responses[i] = [x if root[k] in roots else 0.0 for k, x in enumerate(moved)]
     step("C 1/M C^T")
     return responses
 
@@ -181,11 +186,11 @@ def _root_bodies(tree: Tree) -> list[int]:
 def _disjoint_groups(sets: Sequence[set[int]]) -> list[list[int]]:
     """Partition sets into groups of disjoint ones, greedily."""
     groups: list[tuple[set[int], list[int]]] = []
-    for i, mine in enumerate(sets):
-        used, members = next((g for g in groups if not g[0] & mine), (set[int](), list[int]()))
+    for i, elements in enumerate(sets):
+        used, members = next((g for g in groups if not g[0] & elements), (set[int](), list[int]()))
         if not members:
             groups.append((used, members))
-        used |= mine
+        used |= elements
         members.append(i)
     return [members for _, members in groups]
 
@@ -484,9 +489,9 @@ def minimal(
         g[c] = line.get("gamma", 0.0)
     step("Q - M g")
     needed = inverse(tree, q, v, g)
-    rest = [t - f for t, f in zip(tau, needed, strict=True)]
+    unbalanced = [t - f for t, f in zip(tau, needed, strict=True)]
     form = reduce_to_null_space(tree, mass, part, q)
-    return form.lift(form.solve_reduced(rest), g)
+    return form.lift(form.solve_reduced(unbalanced), g)
 
 
 def _times(

@@ -179,9 +179,9 @@ def _free_mask(where: str, mechanism: Mechanism, fixed: Sequence[str]) -> Array:
     """Return a mask of the elements of v that may change; flexible bodies keep their guessed deformation."""
     if isinstance(fixed, str):
         raise InputError(f'{where}: fixed is {fixed!r}; expected a list of joints, as in fixed=["{fixed}"].')
-    own = [j.name for j in mechanism.own_joints]
+    names = [j.name for j in mechanism.own_joints]
     for name in fixed:
-        if name not in own:
-            raise InputError(f"{where}: fixed: {unknown('joint', name, own)}")
+        if name not in names:
+            raise InputError(f"{where}: fixed: {unknown('joint', name, names)}")
     held = {*fixed, *(node.joint for body in mechanism.flexible for node in body.nodes)}
     return np.array([j.name not in held for j in mechanism.own_joints for _ in range(KINDS[j.kind].nv)], float)

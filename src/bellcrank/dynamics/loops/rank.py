@@ -121,18 +121,18 @@ def _solve_by_groups(rank: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
     later = [[k for other in blocks[first + 1 :] for k in other.places] for first in range(len(blocks))]
     least: Scalar = 1.0
     inverses: list[Inverse] = []
-    for block, rest in zip(blocks, later, strict=True):
+    for block, later_rows in zip(blocks, later, strict=True):
         step("L", str(block.places[0]))
         group_rows = block.places
         size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in group_rows])
         inverse, smallest_pivot = _pseudo_inverse([[A[i][j] for j in group_rows] for i in group_rows], size, block.rank)
         least = minimum(least, smallest_pivot)
-        _eliminate(A, b, group_rows, rest, inverse)
+        _eliminate(A, b, group_rows, later_rows, inverse)
         inverses.append(inverse)
     x: list[Scalar] = [0.0] * len(b)
-    for block, rest, inverse in reversed(list(zip(blocks, later, inverses, strict=True))):
+    for block, later_rows, inverse in reversed(list(zip(blocks, later, inverses, strict=True))):
         step("lambda", str(block.places[0]))
-        right = [b[k] - dot([A[k][j] for j in rest], [x[j] for j in rest]) for k in block.places]
+        right = [b[k] - dot([A[k][j] for j in later_rows], [x[j] for j in later_rows]) for k in block.places]
         for k, y in zip(block.places, inverse(right), strict=True):
             x[k] = y
     return Multipliers([_scaled(y, w) for y, w in zip(x, weight, strict=True)], sqrt(maximum(least, 0.0)))
@@ -154,18 +154,18 @@ def _weights(rank: LoopRank) -> list[float]:
 
 
 def _eliminate(
-    A: list[list[Scalar]], b: list[Scalar], mine: Sequence[int], later: Sequence[int], inverse: Inverse
+    A: list[list[Scalar]], b: list[Scalar], places: Sequence[int], later: Sequence[int], inverse: Inverse
 ) -> None:
-    """Eliminate the unknowns `mine` from the later equations."""
+    """Eliminate the unknowns `places` from the later equations."""
     for j in later:
-        column = [A[i][j] for i in mine]
+        column = [A[i][j] for i in places]
         if all(is_zero(x) for x in column):
             continue
         move = inverse(column)
         for i in later:
             if i <= j:
-                A[i][j] = A[j][i] = A[i][j] - dot([A[k][i] for k in mine], move)
-        b[j] = b[j] - dot(move, [b[k] for k in mine])
+                A[i][j] = A[j][i] = A[i][j] - dot([A[k][i] for k in places], move)
+        b[j] = b[j] - dot(move, [b[k] for k in places])
 
 
 def _pseudo_inverse(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[Inverse, Scalar]:

@@ -31,7 +31,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     Z = axis_columns(tree, q)
     bodies = [(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in tree.links]
     A, outward = TreeMatrix(tree), subtrees(tree)
-    for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
+    for j, z in ((j, z) for j, axes in enumerate(Z) for z in axes):
         a, f = {j: z.Z}, {}  # (3)
         for i in outward[j]:
             step("a", tree.links[i].name)

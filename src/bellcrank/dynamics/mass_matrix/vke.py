@@ -34,7 +34,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         S.append(R[j] @ link.inertia.centre)
         I.append(FullRotation(R[j]).up_sym(link.inertia.I_centre))
     A, outward = TreeMatrix(tree), subtrees(tree)
-    for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
+    for i, z in ((i, z) for i, axes in enumerate(Z) for z in axes):
         P_i = {i: ZERO}
         f, n = {}, {}
         for j in outward[i]:

@@ -58,7 +58,7 @@ def elements(
         step("k", link.name)
         bodies.append(FullRotation(R[i]).inertia(link.inertia))
     A, outward = TreeMatrix(tree), subtrees(tree)
-    for j, z in ((j, z) for j, own in enumerate(Z) for z in own):
+    for j, z in ((j, z) for j, axes in enumerate(Z) for z in axes):
         w, V, label = z.Z.ang, {j: z.Z.lin}, pr(tree.links[j].name)
         F, N = {}, {}
         for i in outward[j]:  # step 1

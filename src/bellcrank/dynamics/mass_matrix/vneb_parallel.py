@@ -36,7 +36,7 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
         step("H", link.name)
         H.append(R[j] @ link.inertia.h)  # 4c, 4d
     A, outward = TreeMatrix(tree), subtrees(tree)
-    for i, z in ((i, z) for i, own in enumerate(Z) for z in own):
+    for i, z in ((i, z) for i, axes in enumerate(Z) for z in axes):
         w = z.Z.ang
         pr = f"({tree.links[i].name}{z.c or ''})"  # the processors of column i
         F, N = {}, {}

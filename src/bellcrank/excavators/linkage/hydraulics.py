@@ -63,10 +63,10 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
     shared = g["hydraulics"]
     oil = {"bulk_modulus": shared["bulk_modulus"], "leakage": shared["leakage"]}
 
-    def valve(own: Any, relief: float) -> ProportionalValve:
-        drops = tuple(own["drops"])
+    def valve(numbers: Any, relief: float) -> ProportionalValve:
+        drops = tuple(numbers["drops"])
         edges = {"margin": shared["margin"], "overlap": shared["overlap"], "lag": shared["spool_lag"]}
-        return ProportionalValve(own["flow"], min(shared["pump_pressure"], relief), relief, drops, **edges)
+        return ProportionalValve(numbers["flow"], min(shared["pump_pressure"], relief), relief, drops, **edges)
 
     swing = g["swing"]
     motor = HydraulicMotor(

@@ -78,8 +78,8 @@ def machine() -> Machine:
         "tipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[0],
         "slipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[1],
     }
-    rest = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
-    excavator_system = system(m, actuators=actuators, control=control, inputs=rest, outputs=outputs, forces=forces)
+    inputs = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
+    excavator_system = system(m, actuators=actuators, control=control, inputs=inputs, outputs=outputs, forces=forces)
     hands = Sticks(arm, range(4), (0.0,) * 4, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
     pairs = zip(EitherMode.inputs, FULL_STICK_RATES, FULL_STICK_SPEEDS, strict=False)
     levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]

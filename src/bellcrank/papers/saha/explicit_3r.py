@@ -48,9 +48,9 @@ def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length
     length
         Length of a rod, m.
     """
-    matrix, rest = _matrix_and_forces(theta, dtheta, m, length)
+    matrix, forces = _matrix_and_forces(theta, dtheta, m, length)
     Q = tau - np.append(tau[1:], 0.0)
-    return np.diff(np.linalg.solve(matrix, Q - rest), prepend=0.0)
+    return np.diff(np.linalg.solve(matrix, Q - forces), prepend=0.0)
 
 
 def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: float = 1.0) -> Array:
@@ -69,8 +69,8 @@ def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: 
     length
         Length of a rod, m.
     """
-    matrix, rest = _matrix_and_forces(theta, dtheta, m, length)
-    Q = matrix @ np.cumsum(ddtheta) + rest
+    matrix, forces = _matrix_and_forces(theta, dtheta, m, length)
+    Q = matrix @ np.cumsum(ddtheta) + forces
     return np.cumsum(Q[::-1])[::-1]
 
 

@@ -81,8 +81,8 @@ def run() -> Result:
     for name, r in (("free", free), ("forced", forced)):
         for i in range(3):
             k = round((SECONDS if name == "free" else COMPARABLE_SECONDS) / STEP / EVERY) + 1
-            t, mine, theirs = r.t[:k], r.q[:k, i], explicit[name][:k, i]
-            lines = [Line("explicit equations", t, theirs, wide=True), Line("bellcrank", t, mine)]
+            t, q, theirs = r.t[:k], r.q[:k, i], explicit[name][:k, i]
+            lines = [Line("explicit equations", t, theirs, wide=True), Line("bellcrank", t, q)]
             panels.append(Panel(f"{name}, theta {i + 1} [rad]", lines))
     motion_figure = figure("Planar arm of three links, from rest (Saha's section 4; he shows no plots)", panels, 3)
     return Result(rows, {"free-fall": free, "forced": forced}, {"motion": motion_figure})

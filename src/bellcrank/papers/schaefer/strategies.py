@@ -141,14 +141,14 @@ def split_modules(g: Graph) -> dict[str, NodesBySerial]:
     triangular solutions.
     """
     parts = {name: needed_nodes(g, name) for name in ("M", "k", "q", "u")}
-    before = {s for part in parts.values() for s in part}
-    rest = {s: n for s, n in needed_nodes(g, "ydd").items() if s not in before}
+    assigned = {s for part in parts.values() for s in part}
+    remaining = {s: n for s, n in needed_nodes(g, "ydd").items() if s not in assigned}
     factor_nodes: set[int] = set()  # remaining nodes that depend on M only
-    for s, n in sorted(rest.items()):
+    for s, n in sorted(remaining.items()):
         if all(a.serial in factor_nodes or a.serial in parts["M"] for a in n.operands):
             factor_nodes.add(s)
-    parts["L"] = {s: n for s, n in rest.items() if s in factor_nodes}
-    parts["end"] = {s: n for s, n in rest.items() if s not in factor_nodes}
+    parts["L"] = {s: n for s, n in remaining.items() if s in factor_nodes}
+    parts["end"] = {s: n for s, n in remaining.items() if s not in factor_nodes}
     return {name: part for name, part in parts.items() if part}
 
 
@@ -257,8 +257,8 @@ def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
         owner = {s: key for key, part in reversed(list(parts.items())) for s in part}
         level: dict[int, int] = {}
         for s, n in sorted({s: n for part in parts.values() for s, n in part.items()}.items()):
-            before = [(owner[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
-            level[s] = max((depth + (key != owner[s]) for key, depth in before), default=0)
+            sources = [(owner[a.serial], level[a.serial]) for a in n.operands if a.op != "input"]
+            level[s] = max((depth + (key != owner[s]) for key, depth in sources), default=0)
         cut: dict[str, NodesBySerial] = {}
         for key, part in parts.items():
             for s, n in part.items():

@@ -70,10 +70,10 @@ class Mesh:
     def _sender(self, value: str, cpu: Cpu, atom: Atom) -> Cpu:
         if (value, cpu) not in self.program.ways:
             raise InputError(f'"{atom.name}" on {atom.cpu} takes "{value}", and nothing brings it to processor {cpu}.')
-        before = self.program.ways[value, cpu]
-        if self.index[cpu] not in self.topology.neighbours[self.index[before]]:
-            raise InputError(f'"{value}" is routed from {before} to {cpu}, which are no neighbours.')
-        return before
+        sender = self.program.ways[value, cpu]
+        if self.index[cpu] not in self.topology.neighbours[self.index[sender]]:
+            raise InputError(f'"{value}" is routed from {sender} to {cpu}, which are no neighbours.')
+        return sender
 
     # -- cycles
 
@@ -81,15 +81,17 @@ class Mesh:
     def arrivals(self) -> dict[tuple[str, Cpu], int]:
         """Cycle in which each value is computed on, or arrives at, a processor."""
         receivers: dict[tuple[str, Cpu], list[Cpu]] = {}
-        for (value, there), here in self.message_routes.items():
-            receivers.setdefault((value, here), []).append(there)
+        for (value, receiver), sender in self.message_routes.items():
+            receivers.setdefault((value, sender), []).append(receiver)
         cycles: dict[tuple[str, Cpu], int] = {}
         links: dict[tuple[Cpu, Cpu], list[str]] = {}
         pending = {cpu: list(reversed(atoms)) for cpu, atoms in self.program.atoms.items()}
         cycle = 0
         while any(pending.values()):
             cycle += 1
-            new_values = [(value, there) for (_, there), queue in links.items() if queue for value in (queue.pop(0),)]
+            new_values = [
+                (value, receiver) for (_, receiver), queue in links.items() if queue for value in (queue.pop(0),)
+            ]
             busy = bool(new_values)
             for cpu, atoms in pending.items():
                 if atoms and all(self._is_available(cycles, value, cpu, cycle) for value in atoms[-1].operands):
@@ -102,8 +104,8 @@ class Mesh:
                 )
             for value, cpu in new_values:
                 cycles[value, cpu] = cycle
-                for there in receivers.get((value, cpu), ()):
-                    links.setdefault((cpu, there), []).append(value)
+                for receiver in receivers.get((value, cpu), ()):
+                    links.setdefault((cpu, receiver), []).append(value)
         return cycles
 
     def _is_available(self, cycles: Mapping[tuple[str, Cpu], int], value: str, cpu: Cpu, cycle: int) -> bool:
@@ -164,14 +166,14 @@ class Mesh:
         cpu, steps = atom.cpu, list[tuple[int, Cpu, Atom | None]]()
         awaited: Sequence[str] = ()
         for cycle in range(self.cycle(last), 0, -1):
-            now = self.table[cpu].get(cycle)
-            if now is None:  # the processor waits: follow the sender of the late message
+            operation = self.table[cpu].get(cycle)
+            if operation is None:  # the processor waits: follow the sender of the late message
                 late = [v for v in awaited if self.words[v] and self.arrivals[v, cpu] == cycle]
                 if late:
                     cpu = self.message_routes[late[0], cpu]
-                    awaited, now = (late[0],), self.table.get(cpu, {}).get(cycle)
-            steps.append((cycle, cpu, now))
-            awaited = now.operands if now else awaited
+                    awaited, operation = (late[0],), self.table.get(cpu, {}).get(cycle)
+            steps.append((cycle, cpu, operation))
+            awaited = operation.operands if operation else awaited
         return steps[::-1]
 
     def count(self, last: str, since: int = 1) -> Cost:
@@ -193,7 +195,9 @@ class Mesh:
     def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
         """Tasks for atoms and for values that a processor forwards, with the processor of each task."""
         passing = {
-            (value, here) for (value, _), here in self.message_routes.items() if (value, here) in self.message_routes
+            (value, sender)
+            for (value, _), sender in self.message_routes.items()
+            if (value, sender) in self.message_routes
         }
         entries: list[tuple[int, Cpu, str, Atom | None]] = [
             (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
@@ -214,8 +218,8 @@ class Mesh:
         task_list = []
         for k, (_, cpu, name, atom) in enumerate(entries):
             if atom is None:
-                before = {source(name, self.message_routes[name, cpu]): self.words[name]}
-                task_list.append(Task(k, f"{name} passes", (), before, self.words[name]))
+                routes = {source(name, self.message_routes[name, cpu]): self.words[name]}
+                task_list.append(Task(k, f"{name} passes", (), routes, self.words[name]))
                 continue
             needs = {source(value, cpu): self.words[value] for value in atom.operands if self.words[value]}
             gives = sum(self.words[value] for value in atom.results if value in travels)

@@ -47,13 +47,13 @@ def _momenta(p: MeshProgram, body: MeshBody, balanced: bool) -> None:
     """Append the program of row 0 (tables 4.3 and 4.6)."""
     i, g, (still, steady) = body.number, -p.arm.gravity, p.arm.ground_motion
     cpu, parent = (0, i), body.parent
-    before = [f"w[{parent}]", f"dw[{parent}]", f"p[{parent}]", f"Wl[{parent},{i}]"]
+    inputs = [f"w[{parent}]", f"dw[{parent}]", f"p[{parent}]", f"Wl[{parent},{i}]"]
     p.append(cpu, f"A[{i}]", (), body.rotation)
     if parent:
-        for value in before:
+        for value in inputs:
             p.add_route(value, [(0, parent), cpu])
-        p.append(cpu, f"w[{i}]", (f"A[{i}]", before[0]), lambda A, w: atoms.velocity(A, w, body.rate))
-        takes = (f"A[{i}]", before[1], f"w[{i}]")
+        p.append(cpu, f"w[{i}]", (f"A[{i}]", inputs[0]), lambda A, w: atoms.velocity(A, w, body.rate))
+        takes = (f"A[{i}]", inputs[1], f"w[{i}]")
         p.append(cpu, f"dw[{i}]", takes, lambda A, dw, w: atoms.acceleration(A, dw, w, body.rate))
     else:
         p.append(cpu, f"w[{i}]", (), lambda: Vec(still.x, still.y, body.rate))
@@ -63,7 +63,7 @@ def _momenta(p: MeshProgram, body: MeshBody, balanced: bool) -> None:
     for child in _children(p.arm, i):
         p.append(cpu, f"Wl[{i},{child.number}]", (f"W[{i}]",), lambda W, child=child: W @ child.l)
     if parent:
-        p.append(cpu, f"p[{i}]", (f"A[{i}]", before[2], before[3], f"Wk[{i}]"), atoms.carried)
+        p.append(cpu, f"p[{i}]", (f"A[{i}]", inputs[2], inputs[3], f"Wk[{i}]"), atoms.carried)
     else:
         p.append(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: atoms.carried(A, g, still, Wk))
     if not balanced:
@@ -117,10 +117,10 @@ def _complement(p: MeshProgram, body: MeshBody, balanced: bool, passed: bool) ->
         if not passed:
             p.add_route(rho, [cpu, (0, i)])
     for j in path:
-        there = (j, i)
-        p.append(there, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: atoms.angular(body.J, c))
+        target = (j, i)
+        p.append(target, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: atoms.angular(body.J, c))
         takes = (f"rho[{i},{j}]", f"c[{i},{j}]")
-        p.append(there, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: atoms.linear(body.m, rho, c))
+        p.append(target, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: atoms.linear(body.m, rho, c))
     if balanced:
         for value in (f"w[{i}]", f"dw[{i}]"):
             p.add_route(value, [(0, i), cpu])

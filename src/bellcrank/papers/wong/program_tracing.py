@@ -70,7 +70,7 @@ def trace_program(tape: ProcessorTape, written: MeshProgram) -> tuple[dict[str, 
     nodes: dict[str, tuple[Node, ...]] = {}
     pending = {cpu: list(reversed(atoms)) for cpu, atoms in written.atoms.items()}
     while any(pending.values()):
-        before = len(values)
+        count = len(values)
         for cpu, atoms in pending.items():
             tape.select(cpu)
             while atoms and all(value in values for value in atoms[-1].operands):
@@ -79,7 +79,7 @@ def trace_program(tape: ProcessorTape, written: MeshProgram) -> tuple[dict[str, 
                 results = atom.function(*(values[value] for value in atom.operands))
                 values |= zip(atom.results, results if len(atom.results) > 1 else (results,), strict=True)
                 nodes[atom.name] = tuple(node for node in tape.nodes[first_node:] if node.op != "input")
-        if len(values) == before:
+        if len(values) == count:
             stuck = next(atoms[-1] for atoms in pending.values() if atoms)
             raise InputError(f'"{stuck.name}" on {stuck.cpu} waits for a value that never arrives.')
     step("")

@@ -71,10 +71,10 @@ def messages(run: Record, first: int) -> Iterator[tuple[tuple[int, str], int, by
     groups = column_groups(run.columns)
     flat = {name: run[name].reshape(run.runs, len(run)).tolist() for name in run.columns}
     for k, clock in enumerate(_nanoseconds(run.t.reshape(run.runs, len(run)))):
-        for i, now in enumerate(clock):
+        for i, stamp in enumerate(clock):
             for group, fields in groups.items():
                 row = {"t": _number(flat["t"][k][i])} | {f: _number(flat[n][k][i]) for f, n in fields.items()}
-                yield (k, group), now, json.dumps(row, allow_nan=False).encode(), first + i
+                yield (k, group), stamp, json.dumps(row, allow_nan=False).encode(), first + i
 
 
 def message_seal(described: str, digest: bytes) -> str:
