@@ -35,7 +35,7 @@ class Description:
     names: tuple[str, ...]
     units: tuple[str, ...]
     shape: tuple[int, ...]  # (*batch, rows)
-    rest: dict[str, Any]
+    metadata: dict[str, Any]
     described: str  # the JSON without the seal
     seal: str | None = None
 
@@ -59,7 +59,7 @@ class Description:
             if values.size != wanted:
                 raise ReadError(f'column "{name}" has {values.size} values; expected {wanted}. The file is damaged.')
             named[name] = Column(name, unit, np.asarray(values, np.float64).reshape(self.shape))
-        mechanism = self.rest["mechanism"]
+        mechanism = self.metadata["mechanism"]
         if self.seal is not None and self.seal != seal(self.described, (column.values for column in named.values())):
             raise ReadError(
                 "its contents do not match the seal made when it was saved: it was damaged or edited. Use another copy "
@@ -68,9 +68,9 @@ class Description:
         run = Record(
             named,
             mechanism=parts.read_mechanism(mechanism) if mechanism is not None else None,
-            provenance=self.rest["provenance"],
-            stops=[Stop(reason, float(time), message) for reason, time, message in self.rest["stops"]],
-            states=self.rest["states"],
+            provenance=self.metadata["provenance"],
+            stops=[Stop(reason, float(time), message) for reason, time, message in self.metadata["stops"]],
+            states=self.metadata["states"],
         )
         run.sealed = self.seal is not None
         if not run.stops and run.runs:
@@ -139,8 +139,8 @@ def parse_description(text: str | bytes) -> Description:
     if stops != runs and (stops or runs > max(1, math.prod(shape))):  # a run without rows would cost nothing to declare
         raise ReadError(f"it has {stops} stop reasons for {runs} runs; expected one for each.")
     units = tuple(c["unit"] for c in data["columns"])
-    others = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
-    return Description(names, units, shape, others, json.dumps(data), None if mark is None else str(mark))
+    metadata = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
+    return Description(names, units, shape, metadata, json.dumps(data), None if mark is None else str(mark))
 
 
 @dataclass(frozen=True)

@@ -265,8 +265,8 @@ class Lanes:
 
         def ended(j: int, blocks: LaneBlocks) -> None:
             share, k, some = parts[j]
-            mine = share.runs[k : k + some]
-            self.state[:, mine] = blocks.state[:, : len(mine)]
+            runs = share.runs[k : k + some]
+            self.state[:, runs] = blocks.state[:, : len(runs)]
             share.results[k] = blocks.rows, blocks.counts
 
         finished = run_all(makers, self.threads, self.progress.report, lambda b: self.progress.share(b.state), ended)

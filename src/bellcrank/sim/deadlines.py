@@ -121,7 +121,7 @@ def deadline_report(
         least, most, total = (words[f"{name}_{what}"] for what in ("least", "most", "sum"))
         return TimeStatistics(n, least * 1e-9 if n else 0.0, total * 1e-9 / max(n, 1), most * 1e-9, counts, edges)
 
-    cost, jitter, own = times(costs, "cost"), times(delays, "delay"), times(owns, "own")
+    cost, jitter, cpu = times(costs, "cost"), times(delays, "delay"), times(owns, "own")
     period = words["period"] * 1e-9
     done_periods = cost.count
     log_rows = [log[k % KEPT_EVENTS] for k in range(max(0, words["logged"] - KEPT_EVENTS), words["logged"])]
@@ -131,6 +131,6 @@ def deadline_report(
     )
     factor = done_periods / (done_periods + words["skipped"]) if done_periods else 0.0
     return Deadlines(
-        period, predicted, cost, jitter, own, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
+        period, predicted, cost, jitter, cpu, words["steps"], words["overruns"], words["skipped"], words["caught_up"],
         words["lost"], factor, log_entries, tuple(notes),
     )  # fmt: skip

@@ -257,15 +257,15 @@ class ElementPasses:
         """Return the ElementResult of an element from the numbers that its law gave."""
         if isinstance(e, Coupling):
             v_indices = [self.mechanism.columns[1].index(joint) for joint in e.joints]
-            force, rest = numbers[: len(v_indices)], numbers[len(v_indices) :]
+            force, tail = numbers[: len(v_indices)], numbers[len(v_indices) :]
             return ElementResult(
-                e, dict(zip(v_indices, force, strict=True)), rest[: len(e.states)], [*force, *rest[len(e.states) :]]
+                e, dict(zip(v_indices, force, strict=True)), tail[: len(e.states)], [*force, *tail[len(e.states) :]]
             )
         assert isinstance(e, Between)
         bodies = self._bodies(e)
         wrenches = [(body, numbers[6 * k : 6 * k + 6]) for k, body in enumerate(bodies)]
-        rest = numbers[6 * len(bodies) :]
-        return ElementResult(e, {}, rest[: len(e.states)], rest[len(e.states) :], wrenches)
+        tail = numbers[6 * len(bodies) :]
+        return ElementResult(e, {}, tail[: len(e.states)], tail[len(e.states) :], wrenches)
 
 
 def _frames(e: Element) -> tuple[str, ...]:

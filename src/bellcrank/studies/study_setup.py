@@ -73,7 +73,7 @@ def study_setup(plant: Any, points: Points, settings: Mapping[str, Any], **optio
         Values of all runs.
     settings
         Settings of the solver.
-    **rest
+    **options
         The other fields of a StudySetup.
     """
     plants = _plants(plant, points)

@@ -141,7 +141,7 @@ def _read_unfinished(stream: IO[bytes], header: description.Description) -> Reco
             waiting, left = {}, set(groups)
     last = rows[-1]["t"] if rows else math.nan
     why = "the file was not closed, because the program that wrote it was ended; later rows are lost"
-    header = replace(header, shape=(len(rows),), rest=header.rest | {"stops": [["interrupted", last, why]]})
+    header = replace(header, shape=(len(rows),), metadata=header.metadata | {"stops": [["interrupted", last, why]]})
     return header.record([np.array([row[name] for row in rows]) for name in header.names])
 
 
