@@ -1,7 +1,7 @@
 """Measured times of tests: `make seconds` runs them all with this plugin, and writes seconds.txt beside it.
 
-    0.31 test_modes.py::test_of_a_beam             each case of a family, on average
-    2.40 test_modes.py::test_of_a_beam[clamped]    a case that takes far longer than the others
+    0.31 test_modes.py::test_modes_of_a_beam             each case of a family, on average
+    2.40 test_modes.py::test_modes_of_a_beam[clamped]    a case that takes far longer than the others
 
 Times are seconds of processor time, children included; for pages, whose browser works across tests, they are wall time.
 Very short families and families without a measurement are not listed.

@@ -177,7 +177,7 @@ def test_energy_that_is_lost_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("source", WRITERS)
-def test_what_is_written_wrongly_is_noticed(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_number_of_one_body_is_detected(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison detects a changed number of one body."""
     case = World((("joint", "spherical"), ("source", source)), 5)
     assert case.bare.bodies

@@ -73,7 +73,7 @@ def test_text(name: str, kind: str) -> None:
     assert text == file.read_text(encoding="utf-8"), f"{file.name} has changed; BELLCRANK_UPDATE=1 writes it anew"
 
 
-def test_the_text_computes_what_it_says() -> None:
+def test_golden_text_computes_the_acceleration() -> None:
     """The golden text computes the right value: a pendulum's acceleration is -g/l sin(q) + tau/(m l^2)."""
     text = (HERE / "pendulum.txt").read_text(encoding="utf-8")
     assert "sin(q[0])" in text

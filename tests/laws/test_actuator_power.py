@@ -25,7 +25,7 @@ def test_friction_takes_power(F_c: float, F_s: float, v_s: float, v_t: float, b:
 
 
 @given(positive, positive, speeds, speeds)
-def test_spring_and_damper_lose_what_the_damper_takes(k: float, d: float, q: float, v: float) -> None:
+def test_spring_damper_power_balances(k: float, d: float, q: float, v: float) -> None:
     """d(k q^2 / 2)/dt + d v^2 = -(power of the actuator)."""
     f, _ = SpringDamper("a", k, d)(0.0, q, v, [], 0.0)
     assert math.isclose(-f * v, k * q * v + d * v * v, rel_tol=1e-9, abs_tol=1e-6)

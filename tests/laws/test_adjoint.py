@@ -136,7 +136,7 @@ def test_weights_and_directions_agree_with_actuators_parameters_and_a_floating_b
         agrees(bc.Adjoint(plant, running, final, name), 5)
 
 
-def test_it_is_what_sensitivities_say() -> None:
+def test_gradient_equals_sensitivities() -> None:
     m = bc.zoo.load("excavator").free("boom.mass", "stick.mass")
     plant = bc.system(m, control=lambda t, q, v, x, u: [-3.0 * a - b + bc.sin(t) for a, b in zip(q, v, strict=True)])
     q, v, _ = m.random(2)
@@ -150,7 +150,7 @@ def test_it_is_what_sensitivities_say() -> None:
         close(ours, [run[f"d({column})/d({name})"][-1] for name in names], 1e-10)
 
 
-def test_it_is_what_differences_tell() -> None:
+def test_gradient_equals_finite_differences() -> None:
     """Central differences of whole runs and their summaries, which do not use the adjoint, give the same gradient."""
     plant = pushed(bc.zoo.load("stanford"), outputs={"cost": running})
     a, b = np.random.default_rng(0).normal(size=(2, 10))

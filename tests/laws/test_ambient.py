@@ -124,7 +124,7 @@ def heavier_method() -> Any:
     return mass_matrix
 
 
-def test_what_cannot_be_identified_is_never_the_same() -> None:
+def test_unidentifiable_inputs_never_share_a_cache_key() -> None:
     def numbers() -> Iterator[float]:
         yield 1.0
 

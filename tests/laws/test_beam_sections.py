@@ -94,7 +94,7 @@ def test_weight_needs_modes(modes: int, off: float) -> None:
     assert abs(found) == pytest.approx(7850 * 0.05 * 0.08 * 9.81 * 0.6 * L**2 / 2, rel=off)
 
 
-def test_they_stay_in_files_and_change_no_motion(tmp_path: Path) -> None:
+def test_sections_are_stored_and_change_no_motion(tmp_path: Path) -> None:
     m = cantilever(SHAPES["tube"])
     assert m.fingerprint == cantilever(SHAPES["tube"], sections=None).fingerprint
     run = record(m, m.random(0)[0])
@@ -128,7 +128,7 @@ def _places(m: Any, outline: Any, q: Any) -> Any:
     return np.array(found)
 
 
-def test_what_the_pages_are_told() -> None:
+def test_pages_receive_outlines_and_nodes() -> None:
     m = cantilever(SHAPES["tube"], modes=1)
     told = flexible_shapes(m)
     assert told["bent"] == list(range(m.nq))

@@ -73,7 +73,7 @@ def test_work_grows_with_the_bodies_and_the_code_of_the_tree_does_not() -> None:
     assert cells[1] <= cells[0]
 
 
-def test_whoever_knows_no_calls_gets_none(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_without_calls_is_inlined(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not graph(zoo.ring(9), "forward_dynamics", "aba").calls
     monkeypatch.setattr("bellcrank.build.graphs.MAX_WRITTEN_OPERATIONS", 100)
     with pytest.raises(InputError, match="needs straight-line code"):
@@ -93,7 +93,7 @@ def test_work_of_many_loops_grows_with_their_number() -> None:
     assert np.ptp(np.diff(work)) <= 1  # a scale that happens to be 1 is folded away
 
 
-def test_blocks_have_what_the_whole_has() -> None:
+def test_block_results_equal_dense_ones() -> None:
     """Block results equal dense ones: singular values, pseudo-inverse, redundant combinations and damped solutions."""
     rng = np.random.default_rng(4)
     C = np.zeros((3, 11, 12))

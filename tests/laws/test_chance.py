@@ -117,7 +117,7 @@ def test_the_battery(way: str) -> None:
     assert max(found.values()) < MOST, found
 
 
-def test_it_catches_a_generator_of_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_battery_detects_a_generator_of_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counter_rng, "ROUNDS", 3)
     x = WAYS["runs"]()
     assert max(test(x) for test in BATTERY) > MOST

@@ -13,7 +13,7 @@ from bellcrank.dynamics import link_classes
 
 @pytest.mark.parametrize("most", [1, 1000])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_trees_are_what_straight_line_code_says(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_trees_equal_straight_line_code(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_classes, "MERGE_ABOVE_CLASSES", most)
     tree = zoo.random_tree(seed, 16, kinds=["revolute", "prismatic"], special=(0.0, 0.3, 0.9, 1.0)[seed])
     rolled = made(tree, "rnea", "inverse_dynamics")

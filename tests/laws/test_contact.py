@@ -259,7 +259,7 @@ def test_a_block_on_a_slope(angle: float) -> None:
         assert abs((v[-1] - v[1]) / 0.5 / (9.81 * (math.sin(angle) - mu * math.cos(angle))) - 1) < 1e-4
 
 
-def test_without_bristles_it_creeps_as_slowly_as_was_said() -> None:
+def test_without_bristles_a_block_creeps_at_the_given_speed() -> None:
     e = Contact("c", "ground", "block", Plane(), Sphere(0.1), 2e4, 2.0, 0.5, slow=1e-3)
     start = [0.0, 0.1 - 9.81 * math.cos(0.35) / 2e4]
     run = bc.simulate(bc.system(block(0.35), elements=[e]), 2.0, start, integrator="rodas4", every=0.5)

@@ -101,7 +101,7 @@ def test_every_route_is_the_derivative_along_integrate(m: Mechanism, springs: in
 @at_random
 @few(6)
 @given(looped(FRAMED, most=2, max_bodies=4), st.integers(0, 1000))
-def test_loops_along_what_they_allow(example: Closed, seed: int) -> None:
+def test_loop_derivatives_along_feasible_motions(example: Closed, seed: int) -> None:
     """Power, symmetry, and the derivative along `integrate` with the loops closed again."""
     m, start = example
     m, q = m.frictionless(), np.array(start)

@@ -40,7 +40,7 @@ def test_the_recursion_is_the_tangents(m: Mechanism, name: str, seed: int) -> No
 
 @few(20)
 @given(trees(), st.sampled_from(list(OF)), st.integers(0, 1000))
-def test_what_pushes_from_outside(m: Mechanism, name: str, seed: int) -> None:
+def test_derivatives_with_external_wrenches(m: Mechanism, name: str, seed: int) -> None:
     """Derivatives agree with wrenches on two frames, which do not rotate with their bodies."""
     if not derivatives.covered(m.tree):
         return
@@ -68,7 +68,7 @@ class Cardan(Universal):
     name = "cardan"
 
 
-def test_joints_of_ones_own_whose_axes_turn() -> None:
+def test_custom_joints_with_rotating_axes_use_tangents() -> None:
     """The recursion does not support such joints and reports that; auto uses tangents."""
     with tables.restored():
         bc.register("joint", "cardan", Cardan)
@@ -91,7 +91,7 @@ def test_joints_of_ones_own_whose_axes_turn() -> None:
 
 
 @pytest.mark.parametrize("name", ["excavator", "torso", "stanford", "puma600"])
-def test_they_are_what_differences_tell(name: str) -> None:
+def test_derivatives_equal_finite_differences(name: str) -> None:
     m = bc.zoo.load(name)
     q, v, tau = m.random(3)
     found, h = m.forward_dynamics_derivatives(q, v, tau), 1e-6
@@ -157,7 +157,7 @@ def test_batches_methods_and_names() -> None:
         bc.kernel(m, "forward_dynamics_derivatives", method="rnea")
 
 
-def test_a_route_that_does_not_apply_says_why() -> None:
+def test_inapplicable_method_states_the_reason() -> None:
     """The error states that articulated bodies do not support coupled joints, not that they solve another quantity."""
     b = bc.Builder("gripper")
     b.body("left", mass=1.0, inertia=(1, 1, 1))
@@ -184,7 +184,7 @@ def test_friction_is_that_of_the_branch() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_floats_moves_the_same_everywhere(seed: int) -> None:
+def test_floating_base_pose_changes_only_the_root_acceleration(seed: int) -> None:
     """In a floating tree only the root's acceleration changes with its pose and its velocity, as tangents confirm."""
     some = (bc.zoo.random_tree(100 * seed + k, n=6, armature=False) for k in range(100))
     m = next(m for m in some if m.tree.links[0].kind.name == "floating" and derivatives.covered(m.tree))

@@ -96,7 +96,7 @@ def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
 
 @few(3)
 @given(trees(max_bodies=4), st.integers(1, 4), st.integers(1, 3), st.randoms(use_true_random=False))
-def test_they_agree_with_written_out_elements(m: Mechanism, few: int, slots: int, random: Any) -> None:
+def test_passes_agree_with_written_out_elements(m: Mechanism, few: int, slots: int, random: Any) -> None:
     """Elements act between any frames, including the ground's, in loops and singly, several on one body."""
     body = {name: f.body for name, f in m.frames.items()}
     pairs = [(a, b) for a in m.frames for b in m.frames if body[a] != body[b]]
@@ -204,7 +204,7 @@ class Jointed(Coupling):
 
 
 @pytest.mark.parametrize("kind", ["magnet", "named", "jointed"])
-def test_an_element_of_an_own_class_is_asked_itself(kind: str) -> None:
+def test_elements_of_a_custom_class_are_evaluated_separately(kind: str) -> None:
     """Each of six elements of a user's class is evaluated separately, because it may depend on anything."""
     made: dict[str, Any] = {
         "magnet": lambda i: Magnet(f"e{i}", "ground", f"link{i + 1}", float(i)),
@@ -219,7 +219,7 @@ def test_an_element_of_an_own_class_is_asked_itself(kind: str) -> None:
 @few(10)
 @given(trees(max_bodies=7))
 @example(random_tree(0, ["revolute", "revolute"], []))
-def test_how_fast_elements_swing_is_the_same_without_the_mass_matrix(m: Mechanism) -> None:
+def test_element_frequencies_agree_without_the_mass_matrix(m: Mechanism) -> None:
     body = {name: f.body for name, f in m.frames.items()}
     pairs = [(a, b) for a in m.frames for b in m.frames if body[a] != body[b]][:6]
     q, _, _ = m.random(2)

@@ -47,7 +47,7 @@ def system(n: int, seed: int, batch: tuple[int, ...] = ()) -> tuple[Any, Any]:
 
 @few(10)
 @given(st.integers(1, 19), st.integers(0, 99))
-def test_they_solve(n: int, seed: int) -> None:
+def test_elimination_solves_linear_systems(n: int, seed: int) -> None:
     """The solution equals numpy's and the straight-line one; the number of operations equals the count."""
     A, b = system(n, seed, (3,))
     graph = solving(n)
@@ -86,7 +86,7 @@ def test_c_agrees(tmp_path: Path, dtype: str) -> None:
     close(found["x"], np.linalg.solve(A, b), 1e-12 if dtype == "float64" else 1e-5)
 
 
-def test_derivatives_are_those_of_what_is_solved() -> None:
+def test_derivatives_are_those_of_the_solution() -> None:
     A, b = system(5, 2)
     graph, rng = solving(5), np.random.default_rng(0)
     dA, db, w = rng.normal(size=(5, 5)), rng.normal(size=5), rng.normal(size=5)
@@ -97,7 +97,7 @@ def test_derivatives_are_those_of_what_is_solved() -> None:
     close(back["g_A"], -np.outer(inverse.T @ w, x), 1e-12)
 
 
-def test_what_is_too_large_to_be_written_out_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_system_raises_when_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_solve, "MAX_WRITTEN_OPERATIONS", 100)
     with pytest.raises(InputError, match=r"solves 9 equations.*one by one"):
         _ = LUFactors("factors", matrix_map(9), "x").nodes
@@ -182,9 +182,7 @@ def test_a_long_chain_steps_as_exactly_as_by_an_explicit_method() -> None:
 
 
 @pytest.mark.parametrize(("integrator", "share"), [("rodas4", 0.25), ("midpoint", 0.5)])
-def test_a_pivot_of_zero_ends_the_run_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, integrator: str, share: float
-) -> None:
+def test_zero_pivot_ends_the_run_with_a_message(monkeypatch: pytest.MonkeyPatch, integrator: str, share: float) -> None:
     """1 - g df/dv is zero if a velocity feeds back on itself at the rate 1/g; with less feedback the run succeeds."""
     monkeypatch.setattr(tree_dynamics, "OPERATOR_FROM_STATES", 1)
     b, h = bc.Builder("slides"), 2.0**-6

@@ -140,7 +140,7 @@ def test_the_hydraulic_excavator_rests_on_its_oil() -> None:
     assert np.abs(run.q[-1]).max() < 1e-9
 
 
-def test_what_cannot_rest_is_said() -> None:
+def test_impossible_equilibrium_raises() -> None:
     with pytest.raises(
         bc.EquilibriumError, match=r"hinge.v changes by -13\.\d+ a second; none of the unknowns"
     ) as error:
@@ -151,7 +151,7 @@ def test_what_cannot_rest_is_said() -> None:
         bc.equilibrium(pendulum(), hold={"end.z": -0.9}, free=["hinge.tau"])
 
 
-def test_what_nothing_determines_stays_where_it_was() -> None:
+def test_undetermined_coordinate_keeps_its_value() -> None:
     b = bc.Builder("turntable")
     b.body("table", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
     b.joint("turn", "revolute", "ground", "table", axis=(0, 0, 1))

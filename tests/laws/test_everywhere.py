@@ -26,7 +26,7 @@ def rates(plant: bc.System, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(Simulator(plant, "rk4").dynamics.f.evaluate(t=0.0, y=y)["dy"])
 
 
-def test_it_is_a_wrench_on_every_body() -> None:
+def test_body_force_equals_a_wrench_on_every_body() -> None:
     m = bc.zoo.random_tree(4, 5, kinds=("revolute", "prismatic", "spherical"))
 
     def on(body: Any) -> Any:
@@ -48,7 +48,7 @@ def test_it_is_a_wrench_on_every_body() -> None:
 
 
 @pytest.mark.parametrize("name", ["chain:7", "tree:15", "random_tree:2:9"])
-def test_loops_over_alike_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loops_over_identical_bodies_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.load(name)
     q, v, _ = m.random(5)
     y = np.concatenate([q, v])
@@ -79,7 +79,7 @@ def test_a_potential_keeps_the_energy() -> None:
     assert np.abs(heavier.q[-1] - want.q[-1]).max() < 1e-9
 
 
-def test_what_is_no_law_is_said() -> None:
+def test_invalid_force_law_raises() -> None:
     with pytest.raises(InputError, match="everywhere is 3; expected a function of"):
         bc.system(bc.zoo.chain(2), everywhere=3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the force on every body"):

@@ -49,7 +49,7 @@ def test_numbers_are_inside_their_errors(run: bc.Record) -> None:
     assert np.mean(inside) > 0.85
 
 
-def test_what_does_not_matter_is_reported_and_left_alone(run: bc.Record) -> None:
+def test_parameter_without_effect_is_reported_and_unchanged(run: bc.Record) -> None:
     """The moment about z has no effect on a pendulum about y; its mass and the torque's scale would be one number."""
     found = bc.fit(plant(), noisy(run, 0), ["hinge.damping", "bob.inertia.zz", "hinge.q"], q0={"hinge": 0.3}, step=0.01)
     assert found.held == ("bob.inertia.zz",)
@@ -107,7 +107,7 @@ def test_equation_error(run: bc.Record) -> None:
 
 
 @pytest.mark.parametrize("how", [{"error": "equation"}, {"q0": {"hinge": 0.3}, "step": 0.01}], ids=["rates", "runs"])
-def test_a_search_may_try_what_cannot_be(how: dict[str, Any]) -> None:
+def test_search_may_try_invalid_values(how: dict[str, Any]) -> None:
     """For a growing oscillation the best damping would be negative, which is not allowed."""
     m = bc.Builder("pendulum")
     m.body("bob", mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))

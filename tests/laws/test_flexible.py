@@ -114,7 +114,7 @@ def test_more_than_five_methods_cover_bodies_that_bend() -> None:
 
 
 @pytest.mark.parametrize("name", ["featherstone", "absolute", "angeles"])
-def test_a_method_that_does_not_says_so(name: str) -> None:
+def test_method_without_flexible_bodies_raises(name: str) -> None:
     with pytest.raises(InputError, match="flexible bodies"):
         bc.kernel(arm(), "forward_dynamics", method=name)
 
@@ -136,7 +136,7 @@ def test_quantities_belong_together(base: str) -> None:
 
 
 @pytest.mark.parametrize("frame", ["boom", "boom.middle", "boom.end", "tool", "beside"])
-def test_frames_move_as_they_say(frame: str) -> None:
+def test_frame_velocity_is_the_rate_of_the_pose(frame: str) -> None:
     m = arm()
     q, v, _ = random(m, 7)
     e = 1e-6
@@ -347,7 +347,7 @@ def test_damping_takes_energy() -> None:
     assert ends[1][-1] == pytest.approx(ends[1][0], rel=1e-6)
 
 
-def test_it_can_be_written_and_read() -> None:
+def test_mechanism_can_be_written_and_read() -> None:
     m = arm()
     for other in (from_plain(json.loads(json.dumps(to_plain(m)))), pickle.loads(pickle.dumps(m))):
         assert other.fingerprint == m.fingerprint
@@ -374,7 +374,7 @@ def test_modes_that_cannot_be(beam: dict[str, Any], words: str) -> None:
         cantilever(**beam)
 
 
-def test_nobody_makes_such_a_joint_by_hand() -> None:
+def test_builder_rejects_a_modal_joint() -> None:
     b = bc.Builder("by hand")
     b.body("arm", mass=1.0)
     with pytest.raises(ModelError, match="modal 3"):

@@ -50,7 +50,7 @@ def locked(m: Any, q: Any) -> Any:
     return np.sort(np.sqrt(square.real)) / (2 * np.pi)
 
 
-def test_it_moves_as_before_and_bends() -> None:
+def test_flexible_linkage_keeps_its_mobility_and_adds_modes() -> None:
     m = bends()
     assert m.loop_analysis.mobility == 4 + 3
     assert sum(b.mass for b in m.bodies) == pytest.approx(sum(b.mass for b in bc.zoo.excavator_linkage().bodies))
@@ -92,7 +92,7 @@ def test_sag_needs_few_modes() -> None:
     assert sags[0] == pytest.approx(sags[1], rel=0.12)
 
 
-def test_frequencies_change_with_the_pose_and_few_modes_tell_them() -> None:
+def test_few_modes_give_frequencies_in_every_pose() -> None:
     poses = {"out": (20.0, -40.0, -20.0), "in": (50.0, -140.0, -60.0)}
     found = {
         name: [locked(bends(below), posed(bends(below), *p))[0] for below in (60.0, 400.0)] for name, p in poses.items()
@@ -102,7 +102,7 @@ def test_frequencies_change_with_the_pose_and_few_modes_tell_them() -> None:
         assert exact <= few <= 1.1 * exact  # omitted modes make it stiffer, never softer
 
 
-def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
+def test_modes_for_supports_equal_those_of_the_supported_structure() -> None:
     """With all shapes kept, the body is the same; the lowest alone are the modes of the supported, loaded structure."""
     c = polygonal_beam([(0, 0, 0), (1.0, 0, 0.3), (2.0, 0, 0)], lambda s: bc.Section.box(0.1, 0.15, 0.01), STEEL, 0.25)
     at = {"pin": 0, "rod": c.corners[1], "end": c.corners[2]}
@@ -130,7 +130,7 @@ def test_modes_for_supports_are_what_the_supported_structure_has() -> None:
     assert np.sqrt(K / (free @ m.mass_matrix(q) @ free)) / (2 * np.pi) == pytest.approx(exact, rel=2e-4)
 
 
-def test_supports_that_hold_nothing_are_told() -> None:
+def test_invalid_supports_raise() -> None:
     c = polygonal_beam([(0, 0, 0), (1, 0, 0)], lambda s: bc.Section.circle(0.05), STEEL)
     for ways, text in (
         ({"supports": {"a": (0, 1, 2)}}, "hold 3 displacements"),
@@ -155,7 +155,7 @@ def test_a_straight_crooked_beam_is_a_beam() -> None:
     )
 
 
-def test_the_plates_weigh_what_is_said() -> None:
+def test_plate_masses_equal_the_given_ones() -> None:
     for name in LUGS:
         given = LINKAGE.given[name]
         found = steelwork(given, LUGS[name], CARRIED_MASSES[name], 60.0)
@@ -163,7 +163,7 @@ def test_the_plates_weigh_what_is_said() -> None:
         assert np.abs(found.com[[0, 2]] - given["com"]).max() < 0.1
 
 
-def test_it_digs_as_the_rigid_one_does() -> None:
+def test_flexible_excavator_digs_as_the_rigid_one() -> None:
     """Two seconds of the autopilot: equal angles, a sag of millimetres, and two integrators that agree on it."""
     inputs = {"autopilot": 1.0}
     rigid = bc.simulate(bc.system(**parts()), 2.0, step=5e-4, every=0.05, inputs=inputs, form="projected")

@@ -75,7 +75,7 @@ def network(seed: int = 0) -> tuple[Any, Any, Any]:
     return K, np.diag(np.repeat(rng.uniform(1, 2, 9), 3)), places
 
 
-def test_particles_have_the_energy_and_momentum_that_it_says() -> None:
+def test_particles_have_the_energy_and_momentum_of_the_body() -> None:
     K, M, places = network()
     plates = {"a": [0, 1, 2], "b": [3, 4, 5]}
     structure = bc.flexible(K, M, places, plates, modes=5)
@@ -111,7 +111,7 @@ def particles(structure: Any, places: Any, plates: Any) -> Any:
     return (T @ (own * scale)).reshape(len(places), 3, -1)
 
 
-def test_where_the_body_stands_does_not_matter() -> None:
+def test_position_of_the_body_does_not_matter() -> None:
     structure = bc.flexible(*beam(), {"start": 0, "end": 10}, modes=2)
     m = hinged(structure)
     q, v, tau = m.random(2)
@@ -167,7 +167,7 @@ def test_sparse_matrices() -> None:
         assert np.abs(found.A) == pytest.approx(np.abs(dense.A), rel=1e-4, abs=1e-6)
 
 
-def test_what_is_sparse_and_cannot_be() -> None:
+def test_invalid_sparse_matrices_raise() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     K, M, nodes = beam()
     for change, words in ((sparse.csr_matrix(np.triu(K)), "symmetric"), (sparse.csr_matrix(K.shape), "not connected")):
@@ -208,7 +208,7 @@ def test_structures_that_cannot_be(change: Any, words: str) -> None:
         bc.flexible(**given)
 
 
-def test_three_nodes_say_how_a_solid_turns() -> None:
+def test_rotation_of_a_solid_needs_three_nodes() -> None:
     K, M, places = network()
     with pytest.raises(ModelError, match="three or more"):
         bc.flexible(K, M, places, {"a": [0, 1], "b": [3, 4, 5]})

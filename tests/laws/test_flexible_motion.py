@@ -95,7 +95,7 @@ def test_the_motion_of_the_whole(base: str) -> None:
 
 @pytest.mark.parametrize("reference", ["aligned", "local", "world"])
 @pytest.mark.parametrize("frame", ["boom.middle", "boom.end", "tool", "beside"])
-def test_frames_accelerate_as_they_say(frame: str, reference: str) -> None:
+def test_frame_acceleration_is_the_jacobian_product(frame: str, reference: str) -> None:
     m = arm("revolute")
     t, (q, v, a) = m.tree, state(m, 7)
     Q, V, A = q.tolist(), v.tolist(), a.tolist()
@@ -108,7 +108,7 @@ def test_frames_accelerate_as_they_say(frame: str, reference: str) -> None:
         assert found == pytest.approx(J @ a + dJ @ v, rel=1e-10, abs=1e-10 * np.abs(found).max())
 
 
-def test_they_are_compiled_too() -> None:
+def test_motion_quantities_are_compiled() -> None:
     m = arm("revolute")
     q, v, a = state(m, 9)
     assert m.coriolis_matrix(q, v) @ v == pytest.approx(m.coriolis_torque(q, v), rel=1e-9, abs=1e-7)

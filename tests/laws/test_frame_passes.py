@@ -32,7 +32,7 @@ def rates(m: Mechanism, frames: list[str]) -> tuple[Any, Any]:
 
 @few(6)
 @given(trees(max_bodies=6))
-def test_they_agree_with_written_out_forces(m: Mechanism) -> None:
+def test_passes_agree_with_written_out_forces(m: Mechanism) -> None:
     """The forces act on any frames, including the ground's."""
     frames = ["ground", *list(m.frames)[-3:]] if "ground" in m.frames else list(m.frames)[-3:]
     want, _ = rates(m, frames)

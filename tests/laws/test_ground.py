@@ -105,7 +105,7 @@ def test_a_heap_rests_at_the_angle_of_repose() -> None:
     assert steepest["heavy clay"] > 1.3 * steepest["dry sand"]
 
 
-def test_a_full_bucket_pushes_what_it_cannot_take() -> None:
+def test_full_bucket_pushes_surplus_soil() -> None:
     g = Ground(TOOL, 0.0)
     for k in range(200):
         x = 8.0 - 0.03 * k

@@ -178,12 +178,12 @@ def soon() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("entry", durations(Path()))
-def test_what_is_no_duration_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+def test_invalid_durations_are_rejected(entry: str, tmp_path: Path, soon: None) -> None:
     assert accepted(durations(tmp_path)[entry], entry, NO_DURATION) == []
 
 
 @pytest.mark.parametrize("entry", counts(Path()))
-def test_what_is_no_count_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+def test_invalid_counts_are_rejected(entry: str, tmp_path: Path, soon: None) -> None:
     assert accepted(counts(tmp_path)[entry], entry, NO_COUNT) == []
 
 
@@ -214,7 +214,7 @@ def too_much(tmp: Path) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("entry", too_much(Path()))
-def test_more_work_than_anybody_waits_for_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+def test_endless_work_is_rejected(entry: str, tmp_path: Path, soon: None) -> None:
     with pytest.raises(BellcrankError):
         too_much(tmp_path)[entry]()
 

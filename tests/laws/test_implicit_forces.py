@@ -269,7 +269,7 @@ def test_three_boxes_stay_on_each_other(name: str, law: str, mass: float) -> Non
     assert np.abs(run.v[-1]).max() < 1e-2
 
 
-def test_what_stays_explicit_is_refused_where_it_would_run_away() -> None:
+def test_explicit_forces_are_rejected_where_unstable() -> None:
     """Explicit forces are refused where they would be unstable.
 
     This concerns steps longer than the Simulator's, prescribed motions, and large mechanisms.
@@ -309,7 +309,7 @@ def test_nothing_is_judged_where_all_motions_are_prescribed(
     assert abs(run["hinge.q"][-1] - 0.1) < 1e-9
 
 
-def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() -> None:
+def test_values_far_from_nominal_are_rejected_where_unstable() -> None:
     """Nominal values decide which forces are implicit; another inertia may need a shorter step."""
     m = rotor(damping=10.0).free("rotor.inertia.yy")
     bc.simulate(m, 0.1, None, [1.0], parameters={"rotor.inertia.yy": [0.5, 2.0]})
@@ -317,7 +317,7 @@ def test_values_far_from_nominal_ones_are_refused_where_they_would_run_away() ->
         bc.simulate(m, 0.1, None, [1.0], parameters={"rotor.inertia.yy": [0.5, 1e-3]})
 
 
-def test_what_resists_nothing_costs_nothing() -> None:
+def test_systems_without_resistance_keep_their_graphs() -> None:
     """Systems without such forces, and those that a step resolves, keep their graphs."""
     free = rotor()
     assert bc.Simulator(free).dynamics.implicit is None

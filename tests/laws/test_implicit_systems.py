@@ -13,7 +13,7 @@ from bellcrank.sim import implicit_systems
 
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
 @pytest.mark.parametrize("name", ["four_bar", "chain"])
-def test_a_call_is_what_is_written_out(monkeypatch: pytest.MonkeyPatch, name: str, integrator: str) -> None:
+def test_call_equals_written_out_code(monkeypatch: pytest.MonkeyPatch, name: str, integrator: str) -> None:
     """One system with a loop, whose Jacobian is a product of two matrices, and one without."""
 
     def run(fewest: int) -> tuple[Any, int]:

@@ -192,7 +192,7 @@ def test_drives_steppers_and_gradients_do_not_allow_it_either() -> None:
         bc.gradient(m, 0.01, final=lambda y: y[0], step=1e-3)
 
 
-def test_it_weighs_what_it_is_and_nodes_are_where_they_are() -> None:
+def test_beam_mass_and_node_positions_are_exact() -> None:
     b = bc.Builder("slanted")
     taper = (bc.Section.tube(0.2, 0.01), bc.Section.tube(0.1, 0.01))
     b.beam(

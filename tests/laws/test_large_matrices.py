@@ -60,7 +60,7 @@ def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None
     assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
 
 
-def test_what_is_too_large_for_memory_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrix_too_large_for_memory_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.chain(300)
     monkeypatch.setattr(memory_limits, "free_memory", lambda: 1e6)
     monkeypatch.setattr(memory_limits, "UNCHECKED_BYTES", 1e5)

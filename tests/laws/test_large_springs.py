@@ -54,7 +54,9 @@ def state(m: Mechanism, g: Graph) -> dict[str, Any]:
 @given(
     trees(max_bodies=6, passive=True), st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from(sorted(BY))
 )
-def test_they_agree_with_straight_line_code(m: Mechanism, seed: int, free: bool, pushed: bool, quantity: str) -> None:
+def test_springs_agree_with_straight_line_code(
+    m: Mechanism, seed: int, free: bool, pushed: bool, quantity: str
+) -> None:
     m = sprung(m, seed, free)
     frames = tuple(m.frames)[-1:] if pushed else ()
     loops = in_loops(m, quantity, frames)

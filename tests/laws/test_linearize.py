@@ -62,7 +62,7 @@ def accelerated(m: bc.Mechanism, q: Array, v: Array, tau: Array) -> Array:
 
 @few(8)
 @given(trees(passive=True, armature=True, max_bodies=4), st.integers(0, 99))
-def test_of_a_tree_it_is_the_complex_step(m: bc.Mechanism, seed: int) -> None:
+def test_tree_linearisation_equals_the_complex_step(m: bc.Mechanism, seed: int) -> None:
     """Accelerations by displacements, velocities and forces, for every kind of joint, in general motion."""
     q, v, tau = m.random(seed)
     lin = bc.linearize(m, at={"q": q, "v": v, "u": tau})
@@ -78,7 +78,7 @@ def test_of_a_tree_it_is_the_complex_step(m: bc.Mechanism, seed: int) -> None:
 
 @few(10)
 @given(trees(kinds=HOLONOMIC))
-def test_where_v_is_the_rate_of_q_displacements_change_by_it(m: bc.Mechanism) -> None:
+def test_displacements_change_by_v(m: bc.Mechanism) -> None:
     q, v, _ = m.random(1)
     lin = bc.linearize(m, at={"q": q, "v": v})
     close(lin.A[: m.nv], np.hstack([np.zeros((m.nv, m.nv)), np.eye(m.nv)]))
@@ -130,7 +130,7 @@ def test_a_step_at_rest_is_the_exponential_to_its_order(name: str) -> None:
 @at_random
 @few(10)
 @given(mechanisms(most=2, springs=1, max_bodies=4))
-def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Closed) -> None:
+def test_loops_linearise_to_differences_of_closed_states(example: Closed) -> None:
     m, q = example
     assume(m.loops)
     s = bc.system(m)
@@ -167,7 +167,7 @@ def test_with_loops_it_is_the_difference_of_states_that_close_them(example: Clos
 
 
 @pytest.mark.parametrize("name", ["rk4", "rodas4", "midpoint"])
-def test_a_step_with_loops_is_what_a_run_does(name: str) -> None:
+def test_step_with_loops_equals_a_run(name: str) -> None:
     """For a moving linkage: both ends of a central difference close the loops."""
     m = bc.zoo.four_bar()
     q, v = m.assemble({"A": 0.7}, {"A": 3.0}, fixed=["A"])
@@ -272,7 +272,7 @@ def test_a_row_of_a_run_is_a_point() -> None:
     close(lin.rate, [run.v[-1, 0], run.a[-1, 0]])
 
 
-def test_feedback_is_what_the_matrices_say() -> None:
+def test_feedback_from_the_matrices_stabilises_the_run() -> None:
     m = double_pendulum()
     rest = bc.equilibrium(m, at=[2.8, 0.4], hold="q")
     lin = bc.linearize(m, at=rest)

@@ -110,7 +110,7 @@ def test_axes_of_the_body(run: bc.Record) -> None:
     np.testing.assert_allclose(np.einsum("rij,rj->ri", R, body[:, :3]), world[:, :3], atol=1e-12)
 
 
-def test_what_is_largest(run: bc.Record, tmp_path: Path) -> None:
+def test_peaks_are_the_largest_loads(run: bc.Record, tmp_path: Path) -> None:
     found = run.loads()
     size = np.linalg.norm(found.wrench("elbow")[:, :3], axis=1)
     (peak,) = [p for p in found.peaks() if (p.name, p.what) == ("elbow", "force")]

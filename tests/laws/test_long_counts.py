@@ -403,7 +403,7 @@ def test_a_program_for_float64_is_no_program_for_float32(tmp_path: Path) -> None
     bc.export(Simulator(machine()).whole(dtype="float32"), tmp_path / "it", dtype="float32")
 
 
-def test_what_float32_cannot_count_in_one_number_is_refused() -> None:
+def test_counts_beyond_float32_are_rejected() -> None:
     s = machine()
     check_counts(s, H, "float64", 1e9, 2)
     check_counts(s, H, "float32", 1e9, 1)

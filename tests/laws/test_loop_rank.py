@@ -126,7 +126,7 @@ def test_towers_of_all_sizes(name: str, shuffled: bool) -> None:
     assert found.mobility == one.mobility
 
 
-def test_the_gap_is_told() -> None:
+def test_rank_gap_is_reported() -> None:
     found = built_lift(9, "rollers").loop_analysis
     counts, rest = found.gap
     assert f"{counts:.1e} and larger count, {rest:.1e} and smaller are zero" in str(found)
@@ -152,7 +152,7 @@ def tilted_ladder(tilts: Any) -> Mechanism:
     return b.build()
 
 
-def test_where_there_is_no_gap_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rank_gap_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     U, V = np.linalg.qr(rng.normal(size=(12, 12)))[0], np.linalg.qr(rng.normal(size=(13, 13)))[0]
     gradual = U * 10.0 ** -np.linspace(0.0, 14.5, 12) @ V[:12]  # down to rounding
@@ -168,7 +168,7 @@ def test_where_there_is_no_gap_a_warning_says_so(monkeypatch: pytest.MonkeyPatch
     assert "it is not clear how many" in str(m.loop_analysis)
 
 
-def test_values_that_nearly_vanish_and_stand_apart_are_told() -> None:
+def test_small_singular_values_with_a_gap_are_reported() -> None:
     for tilt in (1e-9, 1e-6, 1e-4):
         found = tilted_ladder(np.array([0.0, 0.0, tilt])).loop_analysis
         assert found.mobility == 1
@@ -176,7 +176,7 @@ def test_values_that_nearly_vanish_and_stand_apart_are_told() -> None:
     assert tilted_ladder(np.array([0.0, 0.0, 1e-2])).loop_analysis.mobility == 0
 
 
-def test_nothing_is_told_where_the_gap_is_clear() -> None:
+def test_clear_rank_gap_gives_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("ladder8", "lift9", "ring7"):
@@ -282,7 +282,7 @@ def test_accelerations_of_towers(name: str, upwards: bool) -> None:
 
 @pytest.mark.parametrize("upwards", [False, True])
 @pytest.mark.parametrize("name", ["bennett", "bricard", "sarrus", "ladder"])
-def test_towers_of_redundant_units_are_right_or_told(name: str, upwards: bool) -> None:
+def test_towers_of_redundant_units_are_accurate_or_warn(name: str, upwards: bool) -> None:
     if name == "ladder" and not upwards:
         pytest.skip("at coordinates of 1 km the numbers of a ladder of 0.1 mm do not fit to more than 1e-9")
     one, m = built_tower([name] * len(SIZES), SIZES[::-1] if upwards else SIZES)
@@ -290,7 +290,7 @@ def test_towers_of_redundant_units_are_right_or_told(name: str, upwards: bool) -
 
 
 @pytest.mark.parametrize("seed", [*range(8), *range(9, 14), 17, 25])  # with 8 the positions fit only to 1e-9
-def test_mixed_towers_are_right_or_told(seed: int) -> None:
+def test_mixed_towers_are_accurate_or_warn(seed: int) -> None:
     """All units in any order of sizes, from the third on with masses over twelve orders of magnitude."""
     sizes = np.random.default_rng(seed).permutation(np.geomspace(LARGEST, SMALLEST, len(UNITS)))
     one, m = built_tower([*UNITS], sizes, seed, mixed=seed > 2)
@@ -298,7 +298,7 @@ def test_mixed_towers_are_right_or_told(seed: int) -> None:
     assert told or error < 1e-9 or error == np.inf
 
 
-def test_what_loses_digits_is_told() -> None:
+def test_loss_of_digits_warns() -> None:
     """Rounding of parallel cranks of 0.1 mm that hold 1 km upright loses more than 1e-9 in any case."""
     one, m = built_tower(["ladder"] * len(SIZES), SIZES[::-1])
     with pytest.warns(RuntimeWarning, match="accelerations and the forces of loops are not exact") as caught:
@@ -320,7 +320,7 @@ def test_refinements_are_measured(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", LINKAGES)
-def test_what_is_exact_is_not_told(name: str) -> None:
+def test_exact_linkages_give_no_warning(name: str) -> None:
     assert not told_as_inexact(LINKAGES[name].built(shuffled=True))
 
 
@@ -346,7 +346,7 @@ def test_a_kernel_is_refined_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["lift5", "ladder8", "bennetts", "four_bars"])
-def test_inverse_dynamics_is_what_moves_it(name: str) -> None:
+def test_inverse_dynamics_reproduces_the_motion(name: str) -> None:
     one = LINKAGES[name]
     m = one.built()
     q, v = in_motion(m)
@@ -418,7 +418,7 @@ def test_a_run_of_all_sizes_at_once(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["minimal", "projected"])
 @pytest.mark.parametrize("size", [SMALLEST, LARGEST])
-def test_what_is_not_closed_has_not_ended(size: float, form: str) -> None:
+def test_recorded_ends_have_closed_loops(size: float, form: str) -> None:
     """With far too long steps for a linkage of any size, every recorded end has closed loops."""
     m = four_bar(size).built()
     for step in np.sqrt(size) * np.array([0.1, 0.3, 1.0]):

@@ -194,7 +194,7 @@ def test_wrenches_are_felt_through_the_loops() -> None:
     close(reference(m, q, v, u + felt), a, TOLERANCE)
 
 
-def test_it_does_not_matter_which_end_is_which() -> None:
+def test_order_of_loop_ends_does_not_matter() -> None:
     m, _, (q, v, tau) = moving("delta")
     turned = replace(m, loops=tuple(replace(x, a=x.b, b=x.a) for x in m.loops))
     close(bc.kernel(turned, "forward_dynamics", "crba")(q, v, tau), reference(m, q, v, tau), TOLERANCE)
@@ -226,7 +226,7 @@ def test_too_few_drives_and_drives_that_leave_something_free() -> None:
         m.inverse_dynamics(q, v, a, actuated=["R2", "R3"])
 
 
-def test_what_loops_are_needed_for() -> None:
+def test_quantities_of_loops_need_loops() -> None:
     m = zoo.pendulum()
     with pytest.raises(InputError, match=r'loop_forces needs loops, but mechanism "pendulum" has none'):
         m.loop_forces  # noqa: B018

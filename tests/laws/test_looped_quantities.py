@@ -106,7 +106,7 @@ def bears(m: Mechanism, rank: Any, now: Any, **pushed: Any) -> None:
 
 @few(30)
 @given(everything, seeds)
-def test_multipliers_are_what_the_joints_bear(case: Closed, seed: int) -> None:
+def test_multipliers_are_the_joint_reactions(case: Closed, seed: int) -> None:
     assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
     bears(*in_motion(case, seed))
 

@@ -252,7 +252,7 @@ def test_a_blow_goes_through_the_loops() -> None:
 # -- refused requests
 
 
-def test_sensitivities_say_that_they_are_not_there() -> None:
+def test_sensitivities_with_loops_raise() -> None:
     m = zoo.four_bar().free("crank.mass")
     with pytest.raises(InputError, match='sensitivities: "four_bar" has closed loops'):
         bc.simulate(m, 0.1, sensitivities=["crank.mass"])
@@ -274,7 +274,7 @@ def test_springs_of_joints_count() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_loops_that_hold_by_themselves_change_nothing(form: str) -> None:
+def test_identically_satisfied_loops_change_nothing(form: str) -> None:
     """A slider whose axis lies in its constraint plane: all equations are rounding error, and none is kept."""
     m, q0 = closed(random_tree(2480, ["prismatic"], [], rooted=False), 2480, ["planar"])
     found = analysis(m, np.array(q0))

@@ -20,7 +20,7 @@ def test_every_constant_that_decides_something_is_listed() -> None:
     assert not missing, f"neither in tests/lowered.py nor in tests/not_lowered.py: {', '.join(missing)}"
 
 
-def test_what_is_listed_exists() -> None:
+def test_listed_constants_exist() -> None:
     known = lowered.constants()
     assert not (set(TABLE) | listed()) - known
     assert not set(TABLE) & listed()
@@ -42,7 +42,7 @@ def test_every_threshold_is_on_some_path() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_lowered_threshold_is_lowered_everywhere(name: str) -> None:
+def test_lowered_threshold_applies_in_every_module(name: str) -> None:
     """Also in modules that import it by name; afterwards it has its old value."""
     places = [(name.rpartition(".")[0], name.rpartition(".")[2]), *lowered.importers(name)]
     with pytest.MonkeyPatch.context() as patch:

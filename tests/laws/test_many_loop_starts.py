@@ -20,7 +20,7 @@ def starts(n: int) -> tuple[bc.Simulator, np.ndarray, np.ndarray]:
     return bc.Simulator(m), q + 1e-8, v
 
 
-def test_they_are_closed_as_each_alone() -> None:
+def test_many_starts_close_as_each_one_alone() -> None:
     s, q, v = starts(4)
     closure = s.dynamics.closure
     assert isinstance(closure, LoopClosure)

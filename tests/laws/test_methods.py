@@ -121,7 +121,7 @@ def test_agrees_with_the_reference(by: Method, name: str, m: Mechanism, seed: in
 @pytest.mark.parametrize(("by", "name"), PUSHED, ids=[f"{m.name}-{name}" for m, name in PUSHED])
 @few(15)
 @given(m=everything, seed=seeds)
-def test_wrenches_are_felt_alike(by: Method, name: str, m: Mechanism, seed: int) -> None:
+def test_wrenches_have_equal_effect_in_all_methods(by: Method, name: str, m: Mechanism, seed: int) -> None:
     wrench = np.random.default_rng(seed).normal(size=(2, 6)).tolist()
     compared(by, name, m, *state(m, seed), [f"f{len(m.bodies) - 1}", "f0"], wrench)
 
@@ -132,7 +132,7 @@ WEIGHTS = Costs(0.015, 0.26, 0.88, 10.0, 0.04, 0.09, 0.1, 2.2)
 
 @few(20)
 @given(m=everything, seed=seeds)
-def test_multipliers_are_what_the_joints_bear(m: Mechanism, seed: int) -> None:
+def test_multipliers_are_the_joint_reactions(m: Mechanism, seed: int) -> None:
     assume(METHODS["absolute"].applies(m.tree, "multipliers"))
     q, v, tau = state(m, seed)
     lam = absolute_coordinates.multipliers(m.tree, q, v, tau)

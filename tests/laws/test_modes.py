@@ -34,14 +34,14 @@ def masses(n: int) -> bc.Mechanism:
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.3])
-def test_of_a_pendulum(damping: float) -> None:
+def test_modes_of_a_pendulum(damping: float) -> None:
     modes = bc.linearize(pendulum(damping)).modes()
     w = np.sqrt(G / 0.5)
     close(modes.frequencies, [w / (2 * np.pi)])
     close(modes.dampings, [damping / (2.0 * 0.25) / (2 * w)])
 
 
-def test_of_a_double_pendulum() -> None:
+def test_modes_of_a_double_pendulum() -> None:
     b = bc.Builder("double")
     b.body("upper", mass=1.0, com=(0, 0, -1), inertia=(0, 0, 0))
     b.body("lower", mass=1.0, com=(0, 0, -2), inertia=(0, 0, 0))
@@ -56,7 +56,7 @@ def test_of_a_double_pendulum() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
-def test_of_masses_in_a_row(n: int) -> None:
+def test_modes_of_masses_in_a_row(n: int) -> None:
     """w = 2 sqrt(k/m) sin((2 j - 1) pi / (2 (2 n + 1))); for damping proportional to stiffness it is c w / (2 k)."""
     modes = bc.linearize(masses(n)).modes()
     j = np.arange(1, n + 1)
@@ -91,7 +91,7 @@ def test_a_body_in_space_rests_anywhere() -> None:
     assert "rests anywhere" in str(modes)
 
 
-def test_a_run_swings_as_the_mode_says() -> None:
+def test_run_follows_the_mode() -> None:
     m = masses(3)
     modes = bc.linearize(m).modes()
     mode = modes[1]
@@ -100,7 +100,7 @@ def test_a_run_swings_as_the_mode_says() -> None:
     close(run.q, expected, 1e-9)
 
 
-def test_the_table_names_what_moves_and_says_where_nothing_rests() -> None:
+def test_table_names_moving_columns_and_missing_equilibria() -> None:
     m = masses(2)
     assert "x0" in str(bc.linearize(m).modes())
     assert "not at rest" not in str(bc.linearize(m).modes())
@@ -148,7 +148,7 @@ def test_python_control_has_the_same_names_and_numbers() -> None:
     assert bc.linearize(masses(2), step=0.01).to_control().dt == 0.01
 
 
-def test_without_python_control_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_python_control_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "control", None)
     with pytest.raises(bc.InputError, match=r"bellcrank\[control\]"):
         bc.linearize(masses(1)).to_control()

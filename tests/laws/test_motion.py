@@ -46,7 +46,7 @@ def last_frame(m: Mechanism) -> str:
 
 @few(40)
 @given(everything, references, seeds)
-def test_of_a_frame(m: Mechanism, seen: str, seed: int) -> None:
+def test_motion_of_a_frame(m: Mechanism, seen: str, seed: int) -> None:
     """The velocity is jacobian v; its derivative is the acceleration in the same kind of reference frame."""
     tree, frame, (q, v, a) = m.tree, last_frame(m), state(m, seed)
     J = np.array(kinematics.jacobian(tree, q, frame, seen), float)
@@ -95,7 +95,7 @@ def test_the_coriolis_matrix(m: Mechanism, seed: int) -> None:
 
 @few(40)
 @given(everything, seeds)
-def test_of_the_whole(m: Mechanism, seed: int) -> None:
+def test_motion_of_the_centre_of_mass(m: Mechanism, seed: int) -> None:
     tree, (q, v, a) = m.tree, state(m, seed)
     A = np.array(centroidal.momentum_matrix(tree, q), float)
     dA = np.array(centroidal.momentum_matrix_rate(tree, q, v), float)
@@ -114,7 +114,7 @@ def test_of_the_whole(m: Mechanism, seed: int) -> None:
 
 @few(30)
 @given(trees(base="floating"), seeds)
-def test_what_floats_falls(m: Mechanism, seed: int) -> None:
+def test_floating_mechanism_falls_freely(m: Mechanism, seed: int) -> None:
     """Under joint torques alone, the centre of mass falls freely and the angular momentum is constant."""
     q, v, tau = state(m, seed)
     tau[:6] = [0.0] * 6
@@ -165,7 +165,7 @@ def test_references_of_a_mechanism() -> None:
         ("poses", {"frame": "link6"}, "poses takes no frame"),
     ],
 )
-def test_what_cannot_be_asked(name: str, options: dict[str, str], words: str) -> None:
+def test_invalid_requests_raise(name: str, options: dict[str, str], words: str) -> None:
     arm = bc.zoo.puma600()
     with pytest.raises(bc.InputError) as error:
         bc.kernel(arm, name, **{k: arm.bodies[-1].name if k == "frame" else x for k, x in options.items()})  # type: ignore[arg-type]

@@ -143,7 +143,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED, ids=ids)
-def test_refused_everywhere(name: str, tmp_path: Path) -> None:
+def test_invalid_names_are_rejected_everywhere(name: str, tmp_path: Path) -> None:
     arm = bc.zoo.planar3r()
     with pytest.raises(bc.BellcrankError, match="expected a name without line ends") as caught:
         Mechanism(name, "ground", arm.gravity, arm.bodies, arm.joints)
@@ -467,7 +467,7 @@ def test_nothing_leaves_its_place(name: str, tmp_path: Path, unchecked: None) ->
 
 
 @pytest.mark.parametrize("name", NASTY[::2], ids=ids)
-def test_nor_in_what_is_exported(name: str, unchecked: None) -> None:
+def test_names_stay_in_place_in_exports(name: str, unchecked: None) -> None:
     if "\ud800" not in name:
         check_export(name)
 

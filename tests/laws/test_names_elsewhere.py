@@ -150,7 +150,7 @@ def test_no_file_of_an_export_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", WORST[::2], ids=ids)
-def test_loops_of_alike_bodies_in_c(name: str, unchecked: None) -> None:  # noqa: F811
+def test_names_in_c_loops_over_identical_bodies(name: str, unchecked: None) -> None:  # noqa: F811
     def chain(word: str) -> Any:
         b = bc.Builder(word)
         for k in range(12):
@@ -268,7 +268,7 @@ def nouns(name: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", [*NASTY[:12:3], "\xad\ufeff\u3000", *NASTY[12::9]], ids=ids)
-def test_what_is_printed(name: str, unchecked: None) -> None:  # noqa: F811
+def test_printed_names_stay_on_one_line(name: str, unchecked: None) -> None:  # noqa: F811
     """In a terminal a name stays in its line and sends no control codes, refused or not."""
     for mine, plain in zip(nouns(name), nouns(SAFE), strict=True):
         for said, expected in ((str(mine), str(plain)), (repr(mine), repr(plain))):

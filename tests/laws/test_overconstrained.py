@@ -86,7 +86,7 @@ def test_a_plate_on_three_cranks_goes_round(form: str, integrator: str) -> None:
     assert np.abs(run["A0.a"]).max() < 1e-6
 
 
-def test_its_forces_do_not_jump() -> None:
+def test_forces_of_three_cranks_do_not_jump() -> None:
     """Over a full turn with a torque on one crank, forces have no noise and no jumps between equations."""
     m = three_cranks()
     angles = np.linspace(0.0, 2 * np.pi, 2001)
@@ -215,7 +215,7 @@ def test_nor_where_an_equation_is_rounding_alone(tilted: str, cut: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_and_it_falls(form: str) -> None:
+def test_wall_linkage_falls(form: str) -> None:
     at = {"A": (0.0, 0.0, 0.0), "B": (0.0, 0.5, 0.0), "C": (1.2, 0.9, 0.0), "D": (1.0, 0.0, 0.0)}
     bodies = ["ground", "crank", "coupler", "rocker", "ground"]
     hinges = [Hinge(k, bodies[i], bodies[i + 1], at[k], (1e-6 * (k == "C"), 0, 1)) for i, k in enumerate(at)]

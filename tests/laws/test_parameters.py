@@ -203,7 +203,7 @@ def rod(m: Any, length: Any, payload: Any) -> Mechanism:
 
 @pytest.mark.parametrize("length", [0.5, 0.9])
 @pytest.mark.parametrize("payload", [1e-3, 3.0])
-def test_what_is_computed_from_parameters(length: float, payload: float) -> None:
+def test_expressions_of_parameters_agree_with_numbers(length: float, payload: float) -> None:
     free = rod(bc.parameter("m", 1.5, "kg"), bc.parameter("length", 0.5, "m"), bc.parameter("payload", 0.0, "kg"))
     assert dict(free.parameters) == {"length": 0.5, "m": 1.5, "payload": 0.0}
     agree(free, {"length": length, "payload": payload}, rod(1.5, length, payload), 4)
@@ -247,7 +247,7 @@ def test_derivatives_by_parameters(kind: str, quantity: str) -> None:
     close(slope[f"d{quantity}_dp"][..., 0], difference, 1e-8)
 
 
-def test_a_parameter_reaches_only_what_it_moves() -> None:
+def test_parameter_reaches_only_dependent_quantities() -> None:
     m = bc.zoo.puma600()
     free = m.free("link6.mass")
     for name in ("pose", "jacobian"):

@@ -103,7 +103,7 @@ def test_in_webassembly_as_well(plant: bc.System, fall: bc.Record, tmp_path: Pat
     np.testing.assert_allclose(said(tmp_path / "it", script), rows, rtol=0, atol=1e-9 * np.abs(rows).max())
 
 
-def test_what_need_not_be_called_is_not() -> None:
+def test_guarded_calls_run_only_when_needed() -> None:
     """A guarded call runs only if some lane needs its result; otherwise its result is undefined."""
     inner = trace("inner", lambda x, go: {"y": [x[0] * x[0]]}, {"x": (1,), "go": ()})
     guarded = replace(inner, only="go")
@@ -120,7 +120,7 @@ def test_what_need_not_be_called_is_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["four_bar", "bricard", "ring"])
-def test_some_partition_is_good_wherever_a_mechanism_falls(name: str) -> None:
+def test_some_partition_is_well_conditioned_in_every_pose(name: str) -> None:
     """A ring of twelve bodies that collapses moves far from its start, and some partition stays well conditioned.
 
     Without a good partition, dependent coordinates move many times as far as the others, and steps are less accurate by

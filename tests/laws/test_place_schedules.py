@@ -84,7 +84,7 @@ def test_work_and_span_are_those_of_the_recursion(name: str) -> None:
 
 @few(4)
 @given(trees(max_bodies=5))
-def test_of_any_tree(m: Mechanism) -> None:
+def test_schedules_of_random_trees(m: Mechanism) -> None:
     if not m.tree.coupled:
         compare(made(m, "aba", "forward_dynamics"))
 

@@ -57,7 +57,7 @@ def test_the_ground_pays_for_the_momentum(m: Mechanism, seed: int) -> None:
 
 @few(60)
 @given(everything, seeds)
-def test_along_free_axes_it_is_what_drives_and_springs_give(m: Mechanism, seed: int) -> None:
+def test_reactions_along_free_axes_equal_joint_forces(m: Mechanism, seed: int) -> None:
     q, v, tau = state(m, seed)
     by = crba if m.tree.coupled else aba
     a, passive = by.forward_dynamics(m.tree, q, v, tau), kinematics.passive_torque(m.tree, q, v)

@@ -78,7 +78,7 @@ def test_machine_code_of_branches_and_free_numbers() -> None:
         assert np.abs(want[key]).max() > 0.0
 
 
-def test_only_some_inputs_are_asked_for() -> None:
+def test_adjoint_of_selected_inputs() -> None:
     m = bc.zoo.chain(7)
     r = recursion(m, "inverse_dynamics")
     at, w = state(m, r), weights(r)

@@ -31,7 +31,7 @@ def recursion(m: Mechanism, method: str, quantity: str, names: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_it_is_the_derivative_of_written_out_code(name: str) -> None:
+def test_tangent_equals_the_derivative_of_written_out_code(name: str) -> None:
     m = TREES[name]()
     r = recursion(m, "aba", "forward_dynamics", ("q", "v", "tau"))
     rng = np.random.default_rng(1)

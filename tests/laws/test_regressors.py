@@ -209,7 +209,7 @@ def test_driven_joints_are_enough_of_a_file(tmp_path: Path) -> None:
         assert np.allclose(got, expected, atol=1e-8)
 
 
-def test_what_loops_cannot_is_said() -> None:
+def test_unsupported_loops_raise() -> None:
     m = rhombus()
     with pytest.raises(InputError, match=r"has 2 freedom\(s\), but 1 joint\(s\)"):
         idf.base_parameters(m, actuated=["left motor"])

@@ -223,7 +223,7 @@ def test_a_body_that_moves_nothing_is_found_among_many() -> None:
         b.build().forward_dynamics(q, v, tau)
 
 
-def test_what_cannot_be_written_out_says_so() -> None:
+def test_oversized_recursion_raises_when_written_out() -> None:
     r = made(zoo.chain(20), "aba", "forward_dynamics")
     assert r.written.nodes
     huge = choose_graph(zoo.chain(400), Request("forward_dynamics"))[1]

@@ -79,7 +79,7 @@ def test_loops_agree_with_straight_line_code(
 
 
 @pytest.mark.parametrize("name", ["chain", "random"])
-def test_all_of_them_agree_on_few_and_on_many_classes(name: str) -> None:
+def test_rolled_quantities_agree_on_few_and_many_classes(name: str) -> None:
     """A chain of two classes, and a tree with one class per body."""
     m = bc.zoo.chain(9) if name == "chain" else bc.zoo.random_tree(5, 14, passive=True)
     for quantity, method in SAID:
@@ -121,7 +121,7 @@ def test_derivatives_both_ways_agree_with_those_of_written_out_code(quantity: st
 # -- large mechanisms
 
 
-def test_what_is_large_is_a_recursion_and_what_is_small_is_not() -> None:
+def test_only_large_mechanisms_are_recursions() -> None:
     large, small = bc.zoo.chain(400), bc.zoo.chain(12)
     for quantity, _ in SAID:
         row = QUANTITIES[quantity]
@@ -180,7 +180,7 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
                 large.coriolis_matrix(q)
 
 
-def test_what_loops_and_springs_do_not_concern_is_shared_and_what_they_do_is_told() -> None:
+def test_quantities_affected_by_loops_or_springs_raise() -> None:
     """Quantities that loops and springs do not affect are shared; for the others an error is raised.
 
     Examples are poses of a ring, and reactions of bodies that springs pull.

@@ -197,7 +197,7 @@ def test_coordinates_that_move_nothing_are_found_among_many() -> None:
         m.forward_dynamics(*m.random(0))
 
 
-def test_what_is_open_down_to_the_ground_or_too_wide_stays_straight_line_code() -> None:
+def test_wide_shared_coordinates_stay_straight_line_code() -> None:
     apart = chain({1: 0}, {1: "ground"}, 2)
     wide = chain(
         {i: i - MAX_OPEN_SLOTS - 1 for i in range(MAX_OPEN_SLOTS + 1, 2 * MAX_OPEN_SLOTS + 2)},

@@ -119,7 +119,7 @@ def pair(*kinds: str) -> bc.Builder:
     return b
 
 
-def test_a_cam_lifts_as_it_says() -> None:
+def test_cam_follower_follows_the_lift_law() -> None:
     """Cycloidal lift: position, velocity and acceleration of the follower, and power in = power out."""
     b = pair("revolute", "prismatic")
 
@@ -353,7 +353,7 @@ def test_motions_that_go_wrong_are_named(motion: Any, words: str) -> None:
         bc.simulate(bc.system(m, motions={"hinge": motion}), 0.5, q0=[0.3], v0=[1.0])
 
 
-def test_they_are_data() -> None:
+def test_parts_with_functions_are_stored_and_compared() -> None:
     """Parts with functions are also stored, compared and hashed like any part, and read back to the same numbers."""
     b = pair("revolute", "prismatic", "revolute")
     b.cam("cam", ("j0", "j1"), lambda a: bc.where(bc.sin(a) > 0.0, 0.01 * bc.sin(a) ** 2, 0.0))

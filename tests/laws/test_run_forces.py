@@ -154,7 +154,7 @@ def test_forces_of_a_record_give_its_accelerations(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", RUNS)
-def test_power_is_what_changes_the_energy(what: str) -> None:
+def test_power_equals_the_rate_of_energy(what: str) -> None:
     """At each row, power equals the derivative of the energy; over the run, the record's own balance holds."""
     run = run_of(what)
     m = run.mechanism
@@ -185,7 +185,7 @@ def test_a_record_that_forgot_its_drives_has_no_balance(tmp_path: Any) -> None:
     assert set(whole.wrenches) == {"f1", "f2"}
 
 
-def test_summaries_know_the_parts() -> None:
+def test_summaries_include_forces_of_parts() -> None:
     """Work by an integral of the run equals that from its rows; and a wrench at its largest."""
     s = tree(1)
     q, v, _ = s.mechanism.random(1)

@@ -84,12 +84,12 @@ SUPERVISED = [
     ],
     ids=["held", "every step", "rounded", "late", "a period late", "more", "two periods", "two rates", "all late"],
 )
-def test_it_is_the_loop_in_python(controllers: list[dict[str, Any]]) -> None:
+def test_sampled_control_equals_a_loop_in_python(controllers: list[dict[str, Any]]) -> None:
     np.testing.assert_allclose(pushed(controllers, 60), by_hand(controllers, 60), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("integrator", ["abm4", "rodas4"])
-def test_an_integrator_that_remembers_begins_anew(integrator: str) -> None:
+def test_multistep_integrator_restarts_at_samples(integrator: str) -> None:
     found = pushed(SUPERVISED, 60, integrator=integrator)
     np.testing.assert_allclose(found, pushed(SUPERVISED, 60), rtol=1e-4, atol=1e-6)
 
@@ -173,6 +173,6 @@ def test_in_the_real_time_drive() -> None:
         (lambda: bc.Drive(bc.system(cart_pole(), control=bc.Sampled(hold, 1.5e-3))), "times the step|expected"),
     ],
 )
-def test_what_cannot_be_says_why(make: Any, says: str) -> None:
+def test_invalid_samples_raise(make: Any, says: str) -> None:
     with pytest.raises(bc.BellcrankError, match=says):
         make()

@@ -35,9 +35,7 @@ def dynamics(name: str, method: str = "aba") -> Graph:
         ("excavator", "aba", "mesh:3,3", 1.01),
     ],
 )
-def test_where_messages_are_free_small_graphs_come_near_the_bound(
-    name: str, method: str, on: str, ratio: float
-) -> None:
+def test_free_messages_bring_small_graphs_near_the_bound(name: str, method: str, on: str, ratio: float) -> None:
     s = schedule(dynamics(name, method), machine(on), "auto")
     s.check()
     assert s.makespan <= ratio * s.bound
@@ -75,7 +73,7 @@ def test_a_fixed_place_is_kept() -> None:
     assert s.where == tuple(where)
 
 
-def test_a_timetable_joins_what_touches() -> None:
+def test_timetable_joins_adjacent_intervals() -> None:
     t = Occupancy()
     for begin, end in ((4.0, 5.0), (1.0, 2.0), (2.0, 4.0), (7.0, 8.0), (8.0, 8.0)):
         t.take(begin, end)

@@ -64,7 +64,7 @@ def by_aba(m: Mechanism, *state: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_is_the_same_however_it_is_cut(name: str) -> None:
+def test_results_do_not_depend_on_the_segments(name: str) -> None:
     m = MECHANISMS[name]()
     q, v, tau = m.random(1, (3,))
     expected = by_aba(m, q, v, tau)
@@ -86,7 +86,7 @@ def test_kernels_in_lanes(name: str) -> None:
         k(q[0], v[0], np.where(np.arange(m.nv) == 2, np.nan, tau[0]))
 
 
-def test_waves_wait_for_nobody_in_them() -> None:
+def test_segments_of_a_wave_are_independent() -> None:
     r = cut(zoo.chain(100), 8, 4)
     depth = np.empty(len(r.tree.parent), int)
     for wave in waves(r):

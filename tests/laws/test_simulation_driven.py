@@ -53,7 +53,7 @@ def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -
 
 
 @pytest.mark.parametrize("how", [{"step": 1e-7}, {"step": 1e-4, "input_step": 1e12}])
-def test_what_holds_for_ever_does_so_whatever_the_step(how: dict[str, Any]) -> None:
+def test_constant_inputs_hold_with_any_step(how: dict[str, Any]) -> None:
     plant = bc.system(arm(), control=pushed, inputs=["push"])
     held = [2.0] if "input_step" in how else 2.0
     run = bc.simulate(plant, 10 * how["step"], inputs={"push": held}, **how)
@@ -207,7 +207,7 @@ def test_a_controller_with_a_state_is_its_differential_equation() -> None:
     close(other["filter"][1], run["filter"], 1e-13)
 
 
-def test_a_servo_holds_what_it_is_told() -> None:
+def test_servo_holds_its_target() -> None:
     s = bc.system(
         arm(),
         [PID("shoulder", 400.0, 800.0, 40.0), PID("elbow", 200.0, 400.0, 15.0)],

@@ -192,7 +192,7 @@ def test_several_threads_may_use_one_simulator() -> None:
             np.testing.assert_array_equal(found[k].q, batch.q[k])
 
 
-def test_records_travel_and_simulators_say_why_not() -> None:
+def test_records_can_be_pickled_and_simulators_raise() -> None:
     sim = bc.Simulator(bc.zoo.chain(2))
     run = sim.run(0.1, [0.3, 0.1])
     sent = pickle.loads(pickle.dumps(run))
@@ -222,7 +222,7 @@ def test_many_runs_leave_nothing_behind() -> None:
     assert size() - before < 20_000_000
 
 
-def test_compiling_is_said_only_where_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compile_message_appears_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message appears only on a terminal, after a second, and is erased afterwards."""
     screen = io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)

@@ -35,7 +35,7 @@ STUCK = bc.Event(
 
 
 @pytest.mark.parametrize("name", ["dopri5", "rkf45"])
-def test_a_stiff_run_says_so(name: str) -> None:
+def test_stiff_run_warns(name: str) -> None:
     run = bc.simulate(brake(), 10.0, q0=[[1.0], [0.5], [2.0]], integrator=name, every=1e-4, max_steps=2000)
     for lane, stop in enumerate(run.stops):
         assert stop.reason == "too many steps"

@@ -51,7 +51,7 @@ def test_ishigami_from_any_independent_points(design: str) -> None:
     within(sobol_indices(made, ishigami(dict(made.columns)), "f"), known()[0], None)
 
 
-def test_errors_are_what_they_say() -> None:
+def test_stated_errors_equal_the_scatter() -> None:
     """Over many studies the scatter of the estimates equals the stated errors within a fifth."""
     found = []
     for seed in range(60):

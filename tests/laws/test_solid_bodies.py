@@ -29,7 +29,7 @@ def bar() -> Any:
     return bc.solid(mesh(), STEEL, ENDS, modes=6)
 
 
-def test_it_rings_and_weighs_as_the_beam() -> None:
+def test_solid_has_mass_and_frequencies_of_the_beam() -> None:
     found, beam = bar(), Beam(L, bc.Section.rectangle(W, H), STEEL, 40)
     assert found.mass == pytest.approx(STEEL.density * L * W * H, rel=1e-12)
     assert found.com == pytest.approx([L / 2, 0, 0], abs=1e-12)
@@ -45,7 +45,7 @@ def test_points_and_cells_are_a_mesh_too() -> None:
     assert found.omega[0] > bar().omega[0]  # fewer modes are stiffer
 
 
-def test_it_is_a_body_as_any() -> None:
+def test_solid_can_be_used_as_any_body() -> None:
     b = bc.Builder("bar")
     b.flexible("bar", bar(), damping=0.01)
     b.joint("swing", "revolute", "ground", "bar", axis=(0, 1, 0))
@@ -78,7 +78,7 @@ def test_meshes_that_cannot_be(change: Any, words: str) -> None:
         bc.solid(**given)
 
 
-def test_its_surface_is_closed_and_looks_outwards() -> None:
+def test_surface_is_closed_with_outward_normals() -> None:
     """The enclosed volume, by the theorem of Gauss, is positive."""
     found = bar()
     a, b, c = (found.grid[found.cells[:, k]] for k in range(3))

@@ -159,7 +159,7 @@ def test_the_proposed_step_divides_the_run(h: str, stride: int, rows: int, kept:
 
 
 @pytest.mark.filterwarnings("error:.*is not resolved:RuntimeWarning")
-def test_what_is_resolved_ends() -> None:
+def test_resolved_runs_reach_their_end() -> None:
     """Jumps of inputs between the steps, samples, events, bounces, rest, and a motion that is chaotic."""
     m = slider()
     pushed = bc.system(m, control=lambda t, q, v, x, u: [u["f"]], inputs=["f"])
@@ -192,7 +192,7 @@ def test_the_estimate_is_that_of_every_step(name: str, monkeypatch: pytest.Monke
     assert every / 3.0 < some < 3.0 * every
 
 
-def test_it_changes_no_state_and_is_the_same_in_lanes() -> None:
+def test_step_check_changes_no_state_and_agrees_in_lanes() -> None:
     m, v0 = slider(stiffness=1e4), np.linspace(0.2, 2.0, 11)[:, None]
     how: dict[str, Any] = {"v0": v0, "step": 1.25e-2, "every": 0.125}
     with pytest.warns(RuntimeWarning, match=r"run \d+, the worst of 11 that are not resolved, of 11"):
@@ -215,7 +215,7 @@ def test_the_tolerance_is_a_number(value: float) -> None:
 
 
 @pytest.mark.parametrize("every", [1.25e-2, 6.25e-2])
-def test_a_stepper_doubts_what_a_run_doubts(every: float) -> None:
+def test_stepper_and_run_have_the_same_step_error(every: float) -> None:
     """Whatever the length of its actions; and a run that begins anew has done nothing wrong yet."""
     m, v0 = slider(stiffness=1e4, damping=0.5), np.linspace(0.2, 2.0, 5)
     run = bc.simulate(m, 1.25, v0=v0[:, None], step=1.25e-2)

@@ -42,7 +42,7 @@ def test_states_are_the_rows_of_a_run(integrator: str) -> None:
     np.testing.assert_array_equal(env.t, run.t[..., -1])
 
 
-def test_a_multistep_method_begins_anew_with_every_action() -> None:
+def test_multistep_method_restarts_with_every_action() -> None:
     """A multistep method restarts with every action, even if the inputs do not change.
 
     A run with constant inputs has other step errors, so the two converge to each other at the method's order.
@@ -63,7 +63,7 @@ def test_a_multistep_method_begins_anew_with_every_action() -> None:
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "abm4"])
-def test_without_inputs_a_run_goes_on_as_if_nobody_had_looked(integrator: str) -> None:
+def test_observation_does_not_change_a_run_without_inputs(integrator: str) -> None:
     s = bc.system(bc.zoo.chain(3))
     q, v, _ = s.mechanism.random(3, RUNS)
     env = bc.stepper(s, RUNS, 0.01, step=0.002, integrator=integrator)
@@ -120,7 +120,7 @@ def test_one_run_has_no_axis() -> None:
     assert env.reward == many.reward[0] != 0.0
 
 
-def test_a_mask_begins_some_anew_and_leaves_the_others() -> None:
+def test_mask_restarts_only_selected_runs() -> None:
     env, u = bc.stepper(plant(), RUNS, 0.02, start=drawn), pushes()
     stepped(env, u)
     before, t = env.state, env.t
@@ -135,7 +135,7 @@ def test_a_mask_begins_some_anew_and_leaves_the_others() -> None:
     np.testing.assert_array_equal(env.state[~mask], before[~mask])
 
 
-def test_what_is_restored_goes_on_as_it_did() -> None:
+def test_restored_snapshot_continues_identically() -> None:
     env, u = bc.stepper(plant(), RUNS, 0.05, restart=True, **TASK), pushes()
     stepped(env, u[:3])
     kept = env.snapshot()
@@ -188,7 +188,7 @@ def test_a_run_that_diverges_ends_with_its_reason() -> None:
     assert np.isfinite(env.state).all()
 
 
-def test_what_was_last_seen_of_a_run_that_began_anew() -> None:
+def test_final_observation_of_a_restarted_run() -> None:
     task = {"ends": TASK["ends"], "start": drawn, "limit": 0.2}
     env, plain = (bc.stepper(plant(), RUNS, 0.05, restart=r, seed=5, **task) for r in (True, False))
     u = pushes()

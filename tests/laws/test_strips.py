@@ -146,7 +146,7 @@ def test_code_of_a_step_does_not_grow_with_the_mechanism() -> None:
     assert sized(4000) < 1.05 * sized(1000)
 
 
-def test_recursions_are_told_apart_by_their_constants() -> None:
+def test_recursions_with_other_constants_differ() -> None:
     from tests.laws.test_rolled import made
 
     a, b = (made(zoo.chain(9, twist="general", seed=seed), "aba", "forward_dynamics") for seed in (1, 2))

@@ -144,7 +144,7 @@ def test_every_argument_has_an_entry() -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_of_what_decides_the_numbers_is_refused(name: str, cluster: Any, tmp_path: Path) -> None:
+def test_change_of_a_study_input_is_rejected(name: str, cluster: Any, tmp_path: Path) -> None:
     plant, asked, other, change = CHANGES[name]
     if name == "form":
         joint = bc.zoo.four_bar().columns[1][0]
@@ -336,7 +336,7 @@ def test_every_field_of_a_setup_and_of_its_systems(field: str) -> None:
 # -- what cannot be identified, and what is not sent along
 
 
-def test_what_cannot_be_identified_is_refused(tmp_path: Path) -> None:
+def test_unidentifiable_inputs_are_rejected(tmp_path: Path) -> None:
     numbers = (float(k) for k in range(1000))
 
     def draw(t: Any, rng: Any) -> Any:
@@ -424,7 +424,7 @@ def test_drawn_inputs_are_compared_in_every_run(outside: str, run: int, cluster:
     assert {path: path.read_bytes() for path in sorted((tmp_path / "s/runs").iterdir())} == files
 
 
-def test_what_is_not_compared_is_told(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_comparison_is_reported(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large study is compared for a bounded time: first one run of every file, then others, in random order."""
     asked: dict[str, Any] = {
         **USUAL, **NOISY, "over": {"hinge.q": np.linspace(0.1, 0.2, 300)}, "chunk": 150, "to": tmp_path / "s",
@@ -516,7 +516,7 @@ def test_later_runs_come_from_their_generator_alone_as_well(cluster: Any, tmp_pa
 
 
 @pytest.mark.parametrize("outside", OUTSIDE)
-def test_the_refusal_says_what_changed_in_the_equations(outside: str, cluster: Any, tmp_path: Path) -> None:
+def test_error_names_the_changed_equation(outside: str, cluster: Any, tmp_path: Path) -> None:
     scale, change = OUTSIDE[outside](tmp_path)
     asked: dict[str, Any] = {**USUAL, "over": {"hinge.q": [0.1]}, "cluster": cluster}
 

@@ -237,7 +237,7 @@ def test_sensitivities_of_a_cost() -> None:
     assert run["max(d(hinge.v)/d(mass))"][0] == pytest.approx(rows["d(hinge.v)/d(mass)"].max(), rel=1e-12)
 
 
-def test_a_run_that_fails_says_what_it_saw() -> None:
+def test_failed_run_summarises_its_valid_part() -> None:
     """The summary covers the time until its last good step; the other run is unaffected."""
     m = bc.zoo.chain(2)
     v = np.array([[1e60, 1e60], [0.1, 0.1]])
@@ -251,7 +251,7 @@ def test_a_run_that_fails_says_what_it_saw() -> None:
     assert short.stops == pickle.loads(pickle.dumps(short)).stops
 
 
-def test_what_is_no_number_does_not_count() -> None:
+def test_nan_values_are_ignored() -> None:
     from bellcrank.scalar import sqrt
 
     seen = {"root": lambda t, q, v, x, u: sqrt(0.5 - t), "never": lambda t, q, v, x, u: sqrt(-1.0 - t)}
@@ -263,7 +263,7 @@ def test_what_is_no_number_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("section", [bc.Section.box(0.1, 0.15, 0.006), bc.Section.circle(0.1)], ids=["box", "circle"])
-def test_every_column_of_a_record_can_be_asked_for(section: bc.Section) -> None:
+def test_every_column_of_a_record_can_be_summarised(section: bc.Section) -> None:
     """A beam with sections, a motor and wind: all kinds of columns."""
     b = bc.Builder("boom")
     how: dict[str, Any] = {"material": bc.Material.steel(), "below": 500.0, "damping": 0.3}
@@ -304,7 +304,7 @@ def test_units_names_and_files(tmp_path: Any) -> None:
     np.testing.assert_array_equal(again["max(z.v)"], run["max(z.v)"])
 
 
-def test_what_cannot_be_asked() -> None:
+def test_invalid_summaries_raise() -> None:
     m = ball()
     for summary, said in (
         (["max(z.w)"], 'no column "z.w".*z.v'),

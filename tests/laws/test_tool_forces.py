@@ -74,7 +74,7 @@ def test_the_limits_by_the_whole_mechanism(what: str) -> None:
     assert found.newtons == min(found.limits.values())
 
 
-def test_what_tips_balances() -> None:
+def test_tipping_load_balances_the_restoring_moment() -> None:
     """Over the side: the moment of the load about the track is 75 % of the machine's restoring moment."""
     for lift in MADE.lifts(radii=(6.0,), heights=(1.5,)):
         assert lift.binds == "tipping"
@@ -87,7 +87,7 @@ def test_what_tips_balances() -> None:
     assert 0 < HYDRAULIC_FRACTION < 1
 
 
-def test_the_command_says_which_limit_binds() -> None:
+def test_command_names_the_active_limit() -> None:
     shown = CliRunner().invoke(app, ["loads", "excavator_linkage"])
     assert shown.exit_code == 0, shown.output
     for word in ("bucket", "stick", "front", "side", "kg", "tipping", "held by relief"):

@@ -59,7 +59,7 @@ def heading(q: dict[str, float]) -> float:
     return 2.0 * math.atan2(q["carriage.qz"], q["carriage.qw"])
 
 
-def test_it_stands_and_does_not_creep(parked: Parked) -> None:
+def test_machine_stands_without_creep(parked: Parked) -> None:
     """Its weight acts on eight springs; after two seconds it is at its initial position."""
     mass = sum(float(b.mass) for b in parked.machine.mechanism.at().bodies)
     q = parked(2.0)
@@ -90,13 +90,13 @@ def test_the_gauge_is_where_the_tracks_carry(parked: Parked) -> None:
     assert pressed.min() == 0.0  # its rear has already lifted off
 
 
-def test_it_goes_over(parked: Parked) -> None:
+def test_heavy_load_tips_the_machine(parked: Parked) -> None:
     """A weight that falls into the bucket tips it; a third of that weight does not."""
     assert tilt(parked(3.0, load_extra=4000.0)) < 0.03
     assert tilt(parked(3.0, load_extra=14000.0)) > 0.3
 
 
-def test_it_travels_and_turns(parked: Parked) -> None:
+def test_machine_travels_and_turns(parked: Parked) -> None:
     """With equal tracks it travels at track speed.
 
     With opposite tracks it turns, more slowly than without slip, because the tracks scrape sideways.
@@ -149,7 +149,7 @@ def cut(parked: Parked, hardness: float, **levers: float) -> Any:
     return after[0] - before[0], float(np.hypot(*way)), np.array(seen) - [0.0, before[0]]
 
 
-def test_it_is_pulled_by_a_hard_cut_and_says_so(parked: Parked) -> None:
+def test_hard_cut_pulls_the_machine_and_warns(parked: Parked) -> None:
     """In rock, twenty times as hard as the soil, the stick pulls the machine to the bucket while the boom presses down.
 
     The gauge exceeds its mark before the machine has moved far, and stays there while it slides.
@@ -161,7 +161,7 @@ def test_it_is_pulled_by_a_hard_cut_and_says_so(parked: Parked) -> None:
     assert np.median(seen[seen[:, 1] > 0.05, 0]) > mark
 
 
-def test_it_stays_where_the_soil_gives_way_and_rock_stalls_the_arm(parked: Parked) -> None:
+def test_soil_leaves_the_machine_in_place_and_rock_stalls_the_arm(parked: Parked) -> None:
     went, cut_away, _ = cut(parked, 1.0, boom=0.0, stick=-1.0)
     assert abs(went) < 0.01
     assert cut_away > 1.5
@@ -184,7 +184,7 @@ def test_a_belt_balances_its_power_and_ends_at_its_friction() -> None:
     assert touched > 10
 
 
-def test_the_page_is_told_of_tipping_before_it_happens(parked: Parked) -> None:
+def test_page_shows_the_risk_of_tipping(parked: Parked) -> None:
     """The gauge is below 1 while the machine stands, for any heading and position of the carriage."""
     m = parked.machine
     stance = Stance(m.mechanism.at(), {}, footing(m.mechanism, Linkage.of_zoo()), "carriage")

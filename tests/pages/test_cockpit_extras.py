@@ -84,7 +84,7 @@ def test_plots_are_looked_into(shown: Any) -> None:
     until(page, f"{zoom} === null")
 
 
-def test_it_says_where_nothing_can_be_dug(browser: Any) -> None:
+def test_message_appears_outside_the_diggable_ground(browser: Any) -> None:
     """A message appears where the machine cannot dig: a machine on tracks can reach the end of the ground."""
     with serving_machines() as served, opening(browser) as opened:
         server = served(linkage.tracked(), make=FakeDrive)

@@ -57,7 +57,7 @@ def picture(page: Any) -> Any:
 HIDE = "document.querySelectorAll('header, footer, aside, section').forEach((e) => (e.style.visibility = 'hidden'))"
 
 
-def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
+def test_page_draws_a_moving_machine(digger: Server, opened: Any) -> None:
     page = opened(digger)
     page.evaluate(HIDE)
     before = picture(page)
@@ -71,7 +71,7 @@ def test_it_draws_and_moves(digger: Server, opened: Any) -> None:
     assert (np.abs(after - before).max(axis=-1) > 0.1).mean() > 0.005
 
 
-def test_a_stranger_digs_a_hole(served: Any, opened: Any) -> None:
+def test_new_user_digs_a_hole(served: Any, opened: Any) -> None:
     """A new user digs a hole by following only the page: the test presses the marked key until none is left."""
     server = served(linkage.machine(), make=lambda s, rate, by, method: bc.Drive(s, rate, by, method))
     keys = {"↑": "ArrowUp", "↓": "ArrowDown", "←": "ArrowLeft", "→": "ArrowRight"}
@@ -158,7 +158,7 @@ def test_a_stalled_picture_does_not_let_go(digger: Server, opened: Any) -> None:
     raise AssertionError("while the page drew, nothing was heard of its hand")
 
 
-def test_a_hand_takes_over_where_nobody_drives(digger: Server, opened: Any) -> None:
+def test_stick_takes_over_an_idle_machine(digger: Server, opened: Any) -> None:
     first = opened(digger)
     second = opened(digger)
     until(second, "document.getElementById('dead-man').textContent === 'you are watching'")
@@ -174,7 +174,7 @@ def test_a_hand_takes_over_where_nobody_drives(digger: Server, opened: Any) -> N
     until(second, "document.getElementById('dead-man').textContent === 'nobody drives: move a stick to take over'")
 
 
-def test_only_who_has_the_token_is_let_in(digger: Server, opened: Any, browser: Any) -> None:
+def test_only_clients_with_the_token_are_admitted(digger: Server, opened: Any, browser: Any) -> None:
     page = opened(digger)
     assert "token" not in page.url  # nor in the displayed address
     stranger = browser.new_context().new_page()
@@ -490,7 +490,7 @@ def test_a_change_that_takes_long(served: Any, opened: Any) -> None:
     assert page.is_enabled("#rate")
 
 
-def test_late_periods_are_told(digger: Server, opened: Any) -> None:
+def test_late_periods_are_listed(digger: Server, opened: Any) -> None:
     page = opened(digger, width=920, height=600)
     page.click("#tabs >> text=Deadlines")
     until(page, "!document.getElementById('late').hidden")
@@ -555,7 +555,7 @@ def saved(page: Any) -> Any:
     return np.array([float(line.split(",")[0]) for line in lines])
 
 
-def test_saves_what_is_marked_or_all(digger: Server, opened: Any) -> None:
+def test_selected_or_whole_record_is_saved(digger: Server, opened: Any) -> None:
     page = opened(digger)
     until(page, "cockpit.state().t > 0.3")
     page.click("#record")
@@ -591,7 +591,7 @@ def test_sliders(served: Any, opened: Any) -> None:
     assert server.value("input.joint2") == pytest.approx(0.8)  # a desired position stays
 
 
-def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> None:
+def test_sliders_show_target_and_actual_value(served: Any, opened: Any) -> None:
     """Sliders show target and actual value, which follows the target; long names remain distinguishable."""
     names = [f"left_front_leg_shoulder_pitch_joint_{i}" for i in (1, 2)]
     b = bc.Builder("legs", gravity=(0, 0, 0))
@@ -613,7 +613,7 @@ def test_sliders_show_what_is_wanted_and_what_is(served: Any, opened: Any) -> No
     assert left == pytest.approx([50.0, 100 * (0.5 + 0.5 / (2 * 3.14159))], abs=0.5)
 
 
-def test_what_falls_stays_in_the_picture(served: Any, opened: Any, tmp_path: Path) -> None:
+def test_falling_mechanism_stays_in_the_picture(served: Any, opened: Any, tmp_path: Path) -> None:
     links = "".join(
         f'<link name="{name}"><inertial><mass value="1"/><origin xyz="0 0 {z}"/>'
         '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
@@ -648,7 +648,7 @@ def test_names_stay_names(served: Any, opened: Any) -> None:
     assert bad in page.inner_text("#sliders")
 
 
-def test_beams_bend_as_much_as_is_asked_for(served: Any, opened: Any) -> None:
+def test_beams_bend_by_the_selected_scale(served: Any, opened: Any) -> None:
     b = bc.Builder("jib")
     section, steel = bc.Section.box(0.1, 0.15, 0.01), bc.Material.steel()
     b.beam("boom", length=4.0, section=section, material=steel, elements=6, modes=0, below=60.0, damping=0.1)

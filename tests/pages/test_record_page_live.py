@@ -89,7 +89,7 @@ def test_poses_are_those_of_the_record(shown: Any, run: Record) -> None:
     assert page.evaluate("valueAt(1, 0.615)") == pytest.approx(np.interp(0.615, run.t, run["boom.q"]))
 
 
-def test_it_plays(shown: Any, run: Record) -> None:
+def test_page_plays_the_record(shown: Any, run: Record) -> None:
     page = shown(run)
     before = page.evaluate("stage.toDataURL()")
     page.select_option("#speed", "0.1")  # slow enough for the test to observe
@@ -355,7 +355,7 @@ def test_ground_that_was_dug_is_drawn_and_rewound(shown: Any, run: Record) -> No
     assert page.evaluate("stage.toDataURL()") == deep
 
 
-def test_beams_bend_as_much_as_is_asked_for(shown: Any) -> None:
+def test_beams_bend_by_the_selected_scale(shown: Any) -> None:
     b = bc.Builder("cantilever")
     beam = {"length": 2.0, "section": bc.Section.box(0.1, 0.15, 0.01), "material": bc.Material.steel(), "elements": 6}
     b.beam("boom", **beam, modes=0, below=200.0, sections={"root": 0.0})

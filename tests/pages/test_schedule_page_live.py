@@ -77,7 +77,7 @@ def test_the_boxes_have_their_colours_where_they_should_be(shown: Any, s: Schedu
     assert colour == wanted
 
 
-def test_pointing_tells_what_a_task_is(shown: Any, s: Schedule) -> None:
+def test_pointing_describes_a_task(shown: Any, s: Schedule) -> None:
     page = shown(s)
     i = widest(s)
     assert page.is_hidden("#tip")
@@ -111,7 +111,7 @@ def test_wheel_zooms_around_the_pointer_and_drag_moves(shown: Any, s: Schedule) 
     assert seen(page) == (0, pytest.approx(s.makespan))
 
 
-def test_clicking_shows_what_it_waits_for(shown: Any, s: Schedule) -> None:
+def test_clicking_shows_the_predecessors(shown: Any, s: Schedule) -> None:
     page = shown(s)
     i = next(i for i in s.critical[2:] if s.tasks[i].needs and s.finish[i] - s.start[i] > s.makespan / 60)
     page.mouse.click(*middle(page, i))

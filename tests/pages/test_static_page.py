@@ -259,7 +259,7 @@ def test_a_replay_is_packed_as_a_server_does(tmp_path: Path) -> None:
     assert csv == 't,\'=a,"b"""\n0,0,0\n'
 
 
-def test_what_is_no_machine_or_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_machine_or_missing_page_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="a slider for every joint"):
         bc.export(MACHINES["excavator"]().system, tmp_path / "it", to="page")
     monkeypatch.setattr(exported, "STATIC", tmp_path)

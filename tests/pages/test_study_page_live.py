@@ -37,7 +37,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_draws_chooses_and_replays(flat_browser: Any, report: Path, scheme: str) -> None:
+def test_page_draws_selects_and_replays(flat_browser: Any, report: Path, scheme: str) -> None:
     with opening(flat_browser) as opened:
         page = opened(report, 1000, 800, scheme)
         settled(page)

@@ -10,7 +10,7 @@ import pytest
 from bellcrank.papers import critical_path
 
 
-def test_paths_and_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_critical_paths_and_measured_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(critical_path, "JOINT_COUNTS", (4, 8, 16))
     monkeypatch.setattr(critical_path, "MEASUREMENTS_FILE", tmp_path / "depth.json")
     result = critical_path.run()
@@ -23,7 +23,7 @@ def test_paths_and_what_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert critical_path.measured_times().rows == (("1,000", "50 us", "20 us", "2.5", "7", "1e-13"),)
 
 
-def test_what_is_kept_was_measured_on_an_h200() -> None:
+def test_stored_times_are_of_an_h200() -> None:
     data = json.loads(critical_path.MEASUREMENTS_FILE.read_text("utf-8"))
     assert data["gpu"] == "NVIDIA H200"
     assert all(row["off"] < 1e-10 for row in data["rows"])

@@ -91,7 +91,7 @@ def test_no_more_operations_than_the_print(key: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "key"), [("vneb", "VNEB"), ("vcrb", "VCRB")])
-def test_the_same_work_for_each_pair_of_joints(method: str, key: str) -> None:
+def test_work_per_pair_of_joints_equals_the_paper(method: str, key: str) -> None:
     """For general bodies the n^2 terms equal the printed ones exactly: same equations, same operations.
 
     Savings are in the terms with n, where frames and elementary rotations help.

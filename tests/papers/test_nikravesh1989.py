@@ -159,7 +159,7 @@ def test_B_moves_no_constraint(m: Mechanism, seed: int) -> None:
 
 @few(40)
 @given(m=anything, seed=seeds)
-def test_B_is_what_G_and_H_make_of_it(m: Mechanism, seed: int) -> None:
+def test_B_is_the_inverse_of_G_times_H(m: Mechanism, seed: int) -> None:
     """B = G^-1 H (eq 27): the recursion of eq 28 gives the same velocities."""
     q, v, _ = state(m, seed)
     bodies = place_bodies(m.tree, q, v)
@@ -183,7 +183,7 @@ def test_a_hanging_weight() -> None:
     close(absolute_coordinates.reactions(m.tree, [0.0], [0.0], [0.0]), [[0, 0, 2 * 9.81, 0, 0, 0]])
 
 
-def test_where_M_has_no_inverse() -> None:
+def test_absolute_method_declines_singular_M() -> None:
     def applies(tree: Tree) -> bool:
         return METHODS["absolute"].applies(tree, "forward_dynamics")
 

@@ -92,7 +92,7 @@ def test_table_I_has_the_values_of_its_polynomials(key: str) -> None:
     assert [count(key, what, 10) for what in "MA"] == PRINTED[key]["n10"]
 
 
-def test_what_the_paper_claims_of_its_table() -> None:
+def test_claims_of_the_paper_hold_in_its_table() -> None:
     for other in LINEAR[1:]:  # "the best in terms of multiplication count"
         assert first("saha", other, "M") == 2
     assert first("featherstone", "saha", "A") == 12  # and "of additions" up to eleven joints

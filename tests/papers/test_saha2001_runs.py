@@ -33,7 +33,7 @@ def test_planar_arm_matches_its_explicit_equations() -> None:
     assert all(row.agrees for row in rows)
 
 
-def test_stanford_leaves_its_path_when_the_paper_says() -> None:
+def test_stanford_leaves_its_path_at_the_published_time() -> None:
     found = rerun("saha-stanford")
     times = [float(found[f"forced, {name}: off by 0.01 at"].ours) for name in ("rkf45", "abm4")]
     assert times == pytest.approx([2.5, 2.5], abs=0.5)

@@ -161,7 +161,7 @@ def test_the_third_strategy_takes_the_factorisation_off_the_end() -> None:
     assert s.finish[L.index] <= s.start[end.index]
 
 
-def test_the_report_says_it_all() -> None:
+def test_report_contains_all_numbers() -> None:
     text = str(schaefer.tables()[0])
     assert all(str(x) in text for x in (1596, 1141, 1.4, 1.8))
     assert "===" in text

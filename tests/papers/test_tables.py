@@ -33,7 +33,7 @@ def test_every_printed_count_is_compared() -> None:
         assert missing in ([], ["bae"])  # Bae's count is of two functions: test_wong1991_compared.py
 
 
-def test_the_command_prints_what_is_compared() -> None:
+def test_command_prints_the_comparison() -> None:
     done = CliRunner().invoke(app, ["count", "chain", "--papers", "--json"])
     assert done.exit_code == 0
     rows = json.loads(done.stdout)

@@ -5,7 +5,7 @@ cosines are free, and so is everything that depends on constants alone; a serial
 base along z. Featherstone's count excludes the force vector: it is for (q, phi), and so is that of Walker and Orin's
 method as Featherstone implemented it. Walker's sum in table 3.1 contains Luh's force vector.
 
-Where the print contradicts itself we compare with the smaller number, which `test_where_the_print_...` records.
+Where the print contradicts itself we compare with the smaller number, which `test_misprint...` records.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def at(table: str, key: str, what: str, sizes: range) -> list[Fraction]:
     return [parse_polynomial(COUNTS[table][key][what])(n) for n in sizes]
 
 
-def test_where_the_print_disagrees_about_walker() -> None:
+def test_misprint_in_table_3_5_for_walker() -> None:
     """Table 3.5 has 11 n^2 multiplications where tables 2.1 and 3.1 have 27 n^2/2, which is the sum of the parts."""
     M = [631, 907, 1208, 1537, 1893, 2279, 2694, 3141, 3619, 4131]
     A = [513, 742, 991, 1261, 1553, 1868, 2207, 2571, 2961, 3378]
@@ -146,7 +146,7 @@ def test_where_the_print_disagrees_about_walker() -> None:
     assert exact == [p + s for p, s in zip(parts, solver, strict=True)]
 
 
-def test_where_the_print_disagrees_in_table_3_2() -> None:
+def test_misprints_in_table_3_2() -> None:
     """Two numbers are misprints: 555 for 553 (Walker, five joints), 664 for 674 (Fijany, six). Lilly's are right."""
     sizes = range(4, 8)
     assert at("mass_matrix", "walker", "M", sizes) == [389, 553, 741, 953]
@@ -157,7 +157,7 @@ def test_where_the_print_disagrees_in_table_3_2() -> None:
     assert at("mass_matrix", "lilly_III", "A", sizes) == [240, 352, 480, 624]
 
 
-def test_where_the_print_disagrees_about_featherstones_walker() -> None:
+def test_misprint_for_featherstones_walker() -> None:
     """The polynomial gives 475 additions for six joints, the table 480; at ten they agree."""
     row = COUNTS["forward_dynamics"]["walker_orin_featherstone"]
     assert [parse_polynomial(row["A"])(n) for n in FIELDS] == [475, 1209]

@@ -174,7 +174,7 @@ def test_table_4_8(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 4, 9])
-def test_products_computed_anew(n: int) -> None:
+def test_recomputed_products(n: int) -> None:
     """4.14, and 4.13 except the one product that already exists."""
     m = mesh(n, passed=False, solver=False)
     assert m.count(f"S[0,{n},{n}]") == Cost(30 * n + 27, 22 * n + 25)
@@ -313,7 +313,7 @@ def test_the_torso_is_done_before_a_chain_of_six() -> None:
     assert wong_mesh(bc.zoo.torso(), "hidden").makespan < wong_mesh(bc.zoo.puma600(), "hidden").makespan
 
 
-def test_what_cannot_be_placed_is_explained() -> None:
+def test_unplaceable_mechanisms_raise() -> None:
     with pytest.raises(InputError, match="prismatic"):
         mesh(bc.zoo.stanford())
     with pytest.raises(InputError, match="has parent 2"):

@@ -66,7 +66,7 @@ def test_torso_fails_for_another_reason_than_printed() -> None:
     assert abs(found["joint 6, largest error of theta, h = 0.01 s, with feedback"].ours) < 1e-5  # type: ignore[arg-type]
 
 
-def test_growth_is_what_a_disturbed_run_does() -> None:
+def test_growth_equals_that_of_disturbed_runs() -> None:
     """|Phi| from the linearised equations equals the growth in runs with slightly different starts."""
     path = wong(6, wong_torso.SECONDS)
     made = open_loop.simulator(bc.zoo.torso(), path)
@@ -78,7 +78,7 @@ def test_growth_is_what_a_disturbed_run_does() -> None:
     assert np.linalg.norm((end[1:] - end[0]) / eps, 2) == pytest.approx(sizes[-1], rel=1e-2)
 
 
-def test_everything_said_of_the_excavators_figures_holds() -> None:
+def test_statements_on_the_excavator_figures_hold() -> None:
     rows = rerun("wong-5.5.2").rows
     assert [row.what for row in rows if row.agrees is False] == []
     assert sum(row.agrees is True for row in rows) >= 16

@@ -68,7 +68,7 @@ def test_limits_are_vectors() -> None:
     assert any("actuatorfrcrange -2 3: its effort is 3 either way" in line.outcome for line in m.report.lines)
 
 
-def test_the_same_mechanism() -> None:
+def test_mechanism_equals_that_of_mujoco() -> None:
     xml = text()
     ours = bc.read(xml)
     assert (ours.name, ours.gravity) == ("thing", (0.0, 1.0, -9.0))
@@ -207,7 +207,7 @@ def test_armature_of_a_free_joint_is_an_inertia() -> None:
     assert_equal(bc.read(xml), xml)
 
 
-def test_what_actuators_bring_without_being_driven() -> None:
+def test_passive_effects_of_actuators_are_read() -> None:
     driven = """<actuator><motor joint="hinge" gear="3" armature="0.2" damping="0.5"/>
       <position joint="slide" gear="2" kp="0" armature="0.1"/><motor jointinparent="slide" gear="3" armature="0.25"/>
       </actuator>"""
@@ -219,7 +219,7 @@ def test_what_actuators_bring_without_being_driven() -> None:
     assert m.joints[2].armature == pytest.approx(0.2 + 0.4 + 2.25)
 
 
-def test_what_actuators_bring_to_balls_and_free_joints() -> None:
+def test_passive_effects_on_ball_and_free_joints_are_read() -> None:
     more = '<body pos="0 1 0"><joint name="ball" type="ball"/><geom type="box" size=".1 .2 .3" mass="1"/></body>'
     driven = """<actuator><motor joint="ball" gear="2 3 4" armature="0.2" damping="0.5"/>
       <motor joint="free" gear="3 0 0" armature="0.1" damping="0.2"/></actuator>"""
@@ -229,7 +229,7 @@ def test_what_actuators_bring_to_balls_and_free_joints() -> None:
     assert_equal(m, xml)
 
 
-def test_what_actuators_bring_to_tendons_is_warned_of() -> None:
+def test_passive_effects_on_tendons_warn() -> None:
     driven = """<tendon><fixed name="t"><joint joint="hinge" coef="1"/><joint joint="slide" coef="2"/></fixed></tendon>
       <actuator><motor name="m2" tendon="t" armature="0.3"/><motor name="m3" tendon="t" damping="0.3"/></actuator>"""
     m = bc.read(f"<mujoco><worldbody>{TREE.format(body='')}</worldbody>{driven}</mujoco>")

@@ -69,7 +69,7 @@ class Newer:
     dof_silence = np.zeros(2)
 
 
-def test_what_a_newer_mujoco_has_is_warned_of() -> None:
+def test_fields_of_a_newer_mujoco_warn() -> None:
     lines = list(mjcf_fields.unknown_fields(Newer(), "9.0"))
     assert [line.element for line in lines] == ["MuJoCo's jnt_magnetism", "MuJoCo's opt.buoyancy"]
     assert {line.level for line in lines} == {"warning"}
@@ -228,7 +228,7 @@ HERE = [pair for pair in CASES if pair in SCHEMA]  # an older MuJoCo has fewer
 
 @newest
 @pytest.mark.parametrize(("element", "attribute"), HERE, ids=["/".join(pair) for pair in HERE])
-def test_it_is_reported(element: str, attribute: str) -> None:
+def test_unsupported_attribute_is_reported(element: str, attribute: str) -> None:
     case = CASES[element, attribute]
     lines = bc.read(case.text).report.lines
     told = [line for line in lines if case.says in f"{line.element} {line.outcome}"]

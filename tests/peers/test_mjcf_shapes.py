@@ -98,7 +98,7 @@ def ray_down(model: Any, data: Any, x: float, y: float) -> float:
     return 9.0 - float(distance if np.isscalar(distance) else distance[0])
 
 
-def test_what_is_left_out_is_said(scene: Path) -> None:
+def test_omitted_shapes_are_reported(scene: Path) -> None:
     told = lines(bc.collisions(scene, bc.read(scene)))
     assert told["picture"] == "touches nothing (contype and conaffinity are 0): left out"
     assert told["egg"].startswith("ellipsoid: taken as a ")

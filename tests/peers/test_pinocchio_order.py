@@ -29,7 +29,7 @@ def model_of(path: Path, base: str, mimic: bool) -> Any:
 @pytest.mark.parametrize("mimic", [False, True])
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("path", FILES, ids=short)
-def test_it_is_the_same_state(path: Path, base: str, mimic: bool) -> None:
+def test_states_convert_between_orders(path: Path, base: str, mimic: bool) -> None:
     if mimic and path.stem in NO_MIMIC:
         with pytest.raises(ValueError, match="mimic"):
             model_of(path, base, mimic)

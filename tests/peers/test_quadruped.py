@@ -41,7 +41,7 @@ def standing() -> tuple[bc.System, Any, dict[str, float], Path]:
     return bc.system(m, [PD(n, KP, KD) for n in stand], lambda t, q, v, x, u: stand, elements=elements), q0, stand, file
 
 
-def test_it_stands() -> None:
+def test_quadruped_stands() -> None:
     """Its feet carry its weight, each pair with its share from the balance, and it sinks as in MuJoCo."""
     plant, q0, stand, file = standing()
     m = plant.mechanism
@@ -164,7 +164,7 @@ def trotting(tmp_path_factory: Any) -> dict[str, Any]:
     return scope
 
 
-def test_it_trots(trotting: dict[str, Any]) -> None:
+def test_quadruped_trots(trotting: dict[str, Any]) -> None:
     """It moves forward, straight and upright; diagonal pairs of feet take turns to carry the weight and are lifted."""
     run, gait, plant = trotting["run"], trotting["gait"], trotting["plant"]
     late = run.t >= 2.0

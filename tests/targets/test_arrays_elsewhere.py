@@ -105,7 +105,7 @@ def test_the_handler_hands_over_a_workspace(n: int, blocks: int) -> None:
     assert seen == [(1000, blocks, n, frame.data[3].ctypes.data, blocks)]
 
 
-def test_the_handler_says_what_the_driver_refused() -> None:
+def test_handler_reports_the_driver_error() -> None:
     frame = Frame(5)
     error, launches = handled(frame, code=701)
     assert (error, len(launches)) == (13, 1)

@@ -118,7 +118,7 @@ def test_every_operation(dtype: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_comparisons_know_equality(dtype: str) -> None:
+def test_comparisons_handle_equality(dtype: str) -> None:
     def body(x: Any) -> dict[str, Any]:
         a, b = x
         return {"y": [where(c, 1.0, 2.0) for c in (a < b, a <= b, a > b, a >= b, a < 0.5, a <= 0.5)]}
@@ -148,7 +148,7 @@ def test_arrays_of_every_size(dtype: str) -> None:
     check(compiled(g, 4 if dtype == "float64" else 8, dtype), [1, 2, 3, 4, 5, 8, 13])
 
 
-def test_constants_copies_and_inputs_that_nobody_reads() -> None:
+def test_constants_copies_and_unused_inputs() -> None:
     def body(x: Any, unread: Any) -> dict[str, Any]:
         return {"constant": np.eye(3), "copy": x, "again": [x[0], x[0], 2.0, x[1]], "scalar": 4.0, "negative": -x[0]}
 

@@ -258,7 +258,7 @@ def test_no_function_grows_beyond_the_limit() -> None:
 
 
 @needs_cc
-def test_stack_stays_below_what_the_header_says(tmp_path: Path) -> None:
+def test_stack_stays_below_the_bound_in_the_header(tmp_path: Path) -> None:
     assert CC is not None
     if "gcc" not in Path(CC).name:
         pytest.skip("only gcc writes down the stack of each function")

@@ -36,7 +36,7 @@ def test_recursions_agree(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("quantity", "method"), [("poses", "frame_motion"), ("momentum", "kinematics")])
-def test_what_bodies_say_beside_their_dynamics_agrees(quantity: str, method: str, tmp_path: Path) -> None:
+def test_quantities_of_every_body_agree(quantity: str, method: str, tmp_path: Path) -> None:
     """Quantities of every body, and a sum over all of them, agree."""
     mechanism = zoo.tree(15)
     loops, straight = both(mechanism, quantity, method)
@@ -127,7 +127,7 @@ def test_implicit_steps_of_a_long_chain_are_those_here(tmp_path: Path) -> None:
     assert max(map(int, told)) > 8 * 70 * 70
 
 
-def test_the_stack_stays_below_what_the_header_says(eager: None, tmp_path: Path) -> None:
+def test_stack_stays_below_the_bound_in_the_header(eager: None, tmp_path: Path) -> None:
     assert CC is not None
     if "gcc" not in Path(CC).name:
         pytest.skip("only gcc writes down the stack of each function")

@@ -58,7 +58,7 @@ def test_values_that_wait_are_recalled() -> None:
     assert parts(trace("f", body, {"x": (2,)})).recalls == 1
 
 
-def test_parts_of_what_is_called_count_as_often_as_it_is() -> None:
+def test_called_parts_count_once_per_call() -> None:
     inner = trace("inner", lambda x: {"y": [sin(x[0]) * x[1], exp(x[1]) / x[0]]}, {"x": (2,)})
     g = trace("outer", lambda x: {"y": [*inner.call(x=inner.call(x=x)["y"])["y"], x[0] * x[1]]}, {"x": (2,)})
     assert parts(inner) == CostParts(arithmetic=1, roots=1, angles=1, calls=1, recalls=0, reads=2, writes=2)
@@ -102,7 +102,7 @@ def test_no_step_is_predicted_to_be_shorter_than_its_critical_path(name: str) ->
 
 
 @pytest.mark.parametrize("numbers", CALIBRATION_SAMPLES)
-def test_samples_have_what_they_are_for(numbers: tuple[int, ...]) -> None:
+def test_samples_have_the_wanted_parts(numbers: tuple[int, ...]) -> None:
     wanted, got = CostParts(*numbers), parts(sample(CostParts(*numbers)))
     assert (got.angles, got.roots, got.calls, got.reads, got.writes, got.extremes) == (
         wanted.angles, wanted.roots, wanted.calls, wanted.reads, wanted.writes, wanted.extremes,
@@ -140,7 +140,7 @@ def test_auto_listens(monkeypatch: pytest.MonkeyPatch) -> None:
         assert table.predicted(graph(m, "forward_dynamics", by.name)) <= EVEN_TIME_RATIO * least
 
 
-def test_what_is_slower_on_any_computer_is_so_at_every_price_within_the_bounds() -> None:
+def test_dominated_cost_is_larger_at_every_price() -> None:
     rng = np.random.default_rng(5)
     least, most = np.array(astuple(LOWER_BOUNDS)), np.array(astuple(UPPER_BOUNDS))
     out = 0

@@ -155,7 +155,7 @@ def test_a_plan_stays_within_the_multiprocessor(name: str, words: int) -> None:
 
 @pytest.mark.parametrize("members", [2, 4, 8])
 @pytest.mark.parametrize(("name", "method"), [("tree:31", "aba"), (TREE, "crba"), ("chain:9", "aba")])
-def test_a_team_computes_what_one_does(name: str, method: str, members: int) -> None:
+def test_team_computes_the_same_as_one_thread(name: str, method: str, members: int) -> None:
     """A team computes the same as one thread, in both orders of its members.
 
     Members run one after the other between barriers, first to last and last to first. If one read what another writes
@@ -435,7 +435,7 @@ def test_without_a_gpu_one_line_and_the_cpu() -> None:
     assert run.q.shape == (3, 11, 6)
 
 
-def test_asked_for_what_does_not_go_together() -> None:
+def test_incompatible_options_raise() -> None:
     m = bc.zoo.puma600()
     with pytest.raises(InputError, match="threads= and machine= apply to the CPU only"):
         bc.kernel(m, "forward_dynamics", target="cuda", threads=2)

@@ -145,7 +145,7 @@ def lying(x: Array, how: str) -> Array:
 
 @pytest.mark.parametrize("how", ["rows", "columns", "backwards", "every second"])
 @pytest.mark.parametrize("rows", [1, 7, 130])
-def test_wherever_it_lies(kernel: CudaKernel, how: str, rows: int) -> None:
+def test_arrays_in_any_memory_layout(kernel: CudaKernel, how: str, rows: int) -> None:
     given = bc.zoo.stanford().random(0, (rows,))
     got = kernel(*(lying(x, how) for x in given))
     np.testing.assert_allclose(got, wanted(given), rtol=1e-11)
@@ -188,7 +188,7 @@ def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(gpu(*given), want, rtol=1e-11, atol=1e-11 * np.abs(want).max())
 
 
-def test_what_fits_a_thread_is_one_part() -> None:
+def test_graph_that_fits_a_thread_is_one_part() -> None:
     """A graph that fits a thread stays one part; a larger one is divided if that is predicted to be faster."""
     small, large = (
         graphs.graph(bc.zoo.load(name), "forward_dynamics_derivatives", "derivatives")
@@ -212,7 +212,7 @@ def test_any_leading_shape(kernel: CudaKernel, batch: tuple[int, ...], where: st
 
 @pytest.mark.parametrize("batch", [(9,), (0,)])
 @pytest.mark.parametrize("where", ["numpy", "gpu"])
-def test_out_is_what_comes_back(kernel: CudaKernel, batch: tuple[int, ...], where: str) -> None:
+def test_out_is_returned(kernel: CudaKernel, batch: tuple[int, ...], where: str) -> None:
     given = bc.zoo.stanford().random(0, batch)
     put = (lambda x: x.view(OnGpu)) if where == "gpu" else (lambda x: x)
     out = put(np.full((*batch, 6), np.nan))

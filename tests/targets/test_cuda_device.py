@@ -188,7 +188,7 @@ def test_another_stream() -> None:
     np.testing.assert_allclose(from_gpu(got), m.forward_dynamics(*(x.cpu().numpy() for x in given)), rtol=1e-9)
 
 
-def test_what_does_not_fit_is_explained() -> None:
+def test_invalid_arrays_raise() -> None:
     cp, m = device.cupy(), bc.zoo.puma600()
     k = bc.kernel(m, "forward_dynamics", target="cuda")
     q, v, tau = m.random(0, (5,))

@@ -23,7 +23,7 @@ Emulated = Callable[[int], None]
 
 @pytest.mark.parametrize("capacity", [2, 100])
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
-def test_the_loop_does_what_it_says(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
+def test_run_kernel_equals_the_loop_in_python(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
     """Launches of one tick, with too little space for rows, give the rows and states of the loop in Python."""
     monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
     monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
@@ -117,7 +117,7 @@ def test_single_precision_has_fixed_steps(emulated: Emulated) -> None:
         gpu_runs.done("arm dopri5 chosen", "cuda", dtype="float32")
 
 
-def test_ctrl_c_leaves_what_was_recorded(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_recorded_rows(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 5)
     monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
     what, seconds, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
@@ -160,7 +160,7 @@ def loop_of(name: str) -> RunKernel:
     return RunKernel(simulator.program((True, True)))
 
 
-def test_what_is_rare_takes_no_registers_of_the_tick() -> None:
+def test_rare_code_takes_no_registers_of_the_tick() -> None:
     """Rare code takes no registers of the tick.
 
     Values that live across calls in events, rows and starts are neither in registers nor in shared memory.
@@ -184,7 +184,7 @@ def test_a_step_leaves_its_polynomial_in_memory() -> None:
     assert len(loop.procedures[-1].early_stores) >= dense.stop - dense.start
 
 
-def test_it_assembles(tmp_path: Path) -> None:
+def test_run_kernel_assembles(tmp_path: Path) -> None:
     from test_cuda import assembled
 
     text = loop_of("bounces dopri5").ptx

@@ -62,7 +62,7 @@ def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
         assert not lines(row, 16 * STATES * 9)[0]
 
 
-def test_where_it_is_done() -> None:
+def test_prefetch_is_used_where_memory_latency_dominates() -> None:
     """Kernels that wait for memory with few warps prefetch; float32 kernels and tiled ones do not."""
     request, by = Request("forward_dynamics_derivatives", "derivatives"), METHODS["derivatives"]
     graph = graphs.trace_quantity(bc.zoo.stanford(), request, by)

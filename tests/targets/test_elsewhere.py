@@ -100,7 +100,7 @@ def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("name", ["excavator", "excavator_linkage"])
-def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
+def test_whole_runs_equal_native_ones(which: str, name: str, tmp_path: Path) -> None:
     """Whole runs agree: two side by side where there are lanes for them, with different levers."""
     s = MACHINES[name]().system
     form = "projected" if s.mechanism.loops else "minimal"
@@ -125,7 +125,7 @@ def test_whole_runs_are_ours(which: str, name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(got[some], expected[some], rtol=0, atol=BOUND * np.abs(expected[some]).max())
 
 
-def test_what_there_is_not_is_said() -> None:
+def test_missing_targets_raise() -> None:
     with pytest.raises(InputError, match="aarch64"):
         cross_compile.object_code("", "vax")
     with pytest.raises(CompileError, match="LLVM rejected generated code"):

@@ -247,7 +247,7 @@ def test_steps_of_wasm(kind: str, tmp_path: Path, soon: None) -> None:
 
 @needs_cc
 @pytest.mark.parametrize("kind", ["chosen", "events"])
-def test_float32_never_says_that_it_moved_where_the_time_stands_still(kind: str, tmp_path: Path) -> None:
+def test_float32_reports_a_time_that_no_longer_advances(kind: str, tmp_path: Path) -> None:
     """Where a step no longer changes the time there is a status, and before that no call is lost."""
     how: dict[str, Any] = {"integrator": "dopri5", "tolerance": 1e-4} if kind == "chosen" else {"events": [GROUND]}
     bc.export(plant(), tmp_path / "it", dtype="float32", step=H, **how)

@@ -136,7 +136,7 @@ def test_loops_are_kept_closed_in_single_precision(name: str, form: str, tmp_pat
     assert found == pytest.approx(native[f"{m.columns[0][0]}.q"], abs=1e-3)
 
 
-def test_steps_too_long_for_what_swings_are_refused(tmp_path: Path) -> None:
+def test_steps_too_long_for_oscillations_are_rejected(tmp_path: Path) -> None:
     b = bc.Builder("boom")
     steel = bc.Material(2.1e11, 0.3, 7850.0)
     b.beam("beam", length=1.0, section=bc.Section.rectangle(0.02, 0.03), material=steel, modes=2)
@@ -204,7 +204,7 @@ def test_the_task_of_the_docs_compiles(tmp_path: Path) -> None:
 # -- what cannot be exported, and what a failure leaves behind
 
 
-def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
+def test_invalid_exports_raise(tmp_path: Path) -> None:
     m = bc.zoo.planar3r()
     for thing, why in (
         (bc.Simulator(m, "dopri5").program((True, True)), "rows"),
@@ -222,7 +222,7 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_folders_are_replaced_whole_and_strangers_stay(tmp_path: Path) -> None:
+def test_export_folders_are_replaced_and_other_files_stay(tmp_path: Path) -> None:
     folder = tmp_path / "it"
     bc.export(bc.zoo.pendulum(), folder)
     before = {p.name: p.read_bytes() for p in folder.iterdir()}
@@ -272,7 +272,7 @@ def test_a_process_that_is_killed_leaves_no_half_folder(tmp_path: Path) -> None:
 
 
 @needs_cc
-def test_stack_and_symbols_are_as_the_header_says(tmp_path: Path) -> None:
+def test_stack_and_symbols_match_the_header(tmp_path: Path) -> None:
     """Without optimisation every frame is as large as it gets; the deepest chain is tick, slope and a part of it."""
     if "gcc" not in Path(COMPILERS[0]).name:
         pytest.skip("only gcc writes down the stack of each function")

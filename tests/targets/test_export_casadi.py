@@ -126,7 +126,7 @@ def test_the_source_compiles_without_a_warning(tmp_path: Path) -> None:
     read_by_others(tmp_path, strict, "it.c")
 
 
-def test_what_casadi_has_not_is_refused(tmp_path: Path) -> None:
+def test_unsupported_casadi_exports_raise(tmp_path: Path) -> None:
     cube = bc.compile(lambda x: x * 2.0, inputs={"x": (2, 2, 2)}, name="cube")
     with pytest.raises(InputError, match="matrices"):
         bc.export(cube, tmp_path / "it.so", to="casadi")

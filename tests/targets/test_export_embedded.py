@@ -84,7 +84,7 @@ def test_functions_have_no_step_to_measure() -> None:
         embedded_targets.model_header(Package("it", found.graphs), 3, [])
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_emulator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_targets.shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="apt install gcc-arm-none-eabi"):
         embedded_targets.emulate(package(effort_driven(bc.zoo.pendulum()), "float64"), "Cortex-M7")

@@ -72,7 +72,7 @@ def set_(made: Any, references: list[int], values: list[float]) -> None:
 
 @needs_cc
 @both
-def test_it_is_valid_and_both_kinds_give_the_native_run(version: int, tmp_path: Path) -> None:
+def test_fmu_is_valid_and_both_kinds_give_the_native_run(version: int, tmp_path: Path) -> None:
     s = plant()
     path = bc.export(s, tmp_path / "it.fmu", to=f"fmu{version}", step=2e-3)
     assert validation.validate_fmu(str(path)) == []
@@ -130,7 +130,7 @@ def test_steps_of_any_length_arrive(version: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chosen", [False, True])
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
-def test_a_machine_with_events_chooses_its_steps_only_where_it_is_asked_to(form: str, chosen: bool) -> None:
+def test_machine_with_events_uses_adaptive_steps_only_on_request(form: str, chosen: bool) -> None:
     """Its sources divide communication steps otherwise where steps are chosen."""
     noted = [bc.Event("noted", lambda t, q, v, x, u: t - 0.1, "record")]
     program = bc.Simulator(bc.zoo.four_bar(), "dopri5", form=form, events=noted).whole((chosen, True))
@@ -363,7 +363,7 @@ def test_binaries_for_every_platform(tmp_path: Path) -> None:
     assert all(head.startswith(magic[name.rpartition("-")[2]]) for name, head in made.items())
 
 
-def test_what_goes_wrong_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_export_raises_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     m, path = bc.zoo.pendulum(), tmp_path / "it.fmu"
     with pytest.raises(InputError, match="takes steps"):
         bc.export(m, path, to="fmu2", functions=["mass_matrix"])
@@ -380,7 +380,7 @@ def test_what_goes_wrong_says_why_and_leaves_nothing(tmp_path: Path, monkeypatch
 
 
 @needs_cc
-def test_the_paths_ending_says_what_is_meant(tmp_path: Path) -> None:
+def test_path_suffix_selects_the_target(tmp_path: Path) -> None:
     """A folder of C that is called plant.fmu would be found out by the program that cannot open it."""
     assert zipfile.is_zipfile(bc.export(bc.zoo.pendulum(), tmp_path / "plant.fmu"))
     assert list(bc.export(bc.zoo.pendulum(), tmp_path / "plant").glob("*.h"))

@@ -61,7 +61,7 @@ def test_a_tangent_keeps_its_calls() -> None:
 @pytest.mark.parametrize(
     ("to", "functions"), [("c", ["d(forward_dynamics)/d(q)"]), ("casadi", ["forward_dynamics"]), ("casadi", [])]
 )
-def test_what_takes_minutes_says_so_before_it_begins(to: str, functions: list[str], tmp_path: Path) -> None:
+def test_long_compilation_warns_in_advance(to: str, functions: list[str], tmp_path: Path) -> None:
     with pytest.raises(RuntimeWarning, match=r"some \d+ minutes to compile.* take fewer bodies, or .*directional"):
         bc.export(bc.zoo.chain(BODIES), tmp_path / "it", to=to, functions=functions)
     assert not (tmp_path / "it").exists()

@@ -31,7 +31,7 @@ COLD = 20.0  # seconds of the processor, for all platforms; each needs one, of t
 
 
 @needs_zig
-def test_a_first_time_builds_no_library_and_asks_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_export_builds_and_needs_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path / "cache"))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

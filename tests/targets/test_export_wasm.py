@@ -150,6 +150,6 @@ def test_names_are_text_and_types(tmp_path: Path) -> None:
         said(tmp_path / "it", 'm.get("nothing");')
 
 
-def test_what_is_no_object_file_is_said() -> None:
+def test_invalid_object_file_raises() -> None:
     with pytest.raises(CompileError, match="WebAssembly object file"):
         link(b"\x7fELF....", {}, 0)

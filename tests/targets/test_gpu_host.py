@@ -59,7 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("keep", ["rows", "final", "summary"])
-def test_the_same_as_on_the_cpu(emulated: Emulated, case: str, keep: str, dtype: str) -> None:
+def test_gpu_run_equals_the_cpu_run(emulated: Emulated, case: str, keep: str, dtype: str) -> None:
     summary = ASKED if keep == "summary" else ()
     how: dict[str, Any] = {"step": 2e-3, **CASES[case]} | ({} if keep == "summary" else {"keep": keep})
     sim = bc.Simulator(system(), summary=summary)
@@ -174,7 +174,7 @@ def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
         np.testing.assert_array_equal(run.q[-1, 0], Q[-1])
 
 
-def test_memory_of_a_record_that_nobody_has_is_used_again(emulated: Emulated, monkeypatch: Any) -> None:
+def test_memory_of_a_deleted_record_is_reused(emulated: Emulated, monkeypatch: Any) -> None:
     """Memory of a deleted record is reused, and never that of a record in use."""
     monkeypatch.setattr("bellcrank.sim.batch_execution.REUSED_SIZE_NUMBERS", 100)
     m = bc.zoo.chain(1)

@@ -48,7 +48,7 @@ def test_a_run_is_that_of_the_cpu(name: str) -> None:
 
 @pytest.mark.usefixtures("emulated", "all_large")
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
-def test_the_loop_does_what_it_says(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_kernel_equals_the_loop_in_python(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches of one tick, with too little space for rows, give the rows of the loop in Python."""
     monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
     monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
@@ -74,7 +74,7 @@ def started(m: bc.Mechanism, runs: int) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("name", ["chain:100", "tree:127"])
-def test_alike_bodies_share_their_code(name: str) -> None:
+def test_identical_bodies_share_their_code(name: str) -> None:
     """Identical bodies share their code; results are equal to the last bit, with another memory layout."""
     m = bc.zoo.load(name)
     sim, given = bc.Simulator(m), started(m, 35)
@@ -131,7 +131,7 @@ def test_the_workspace_is_counted(emulated: Emulated) -> None:
     {"step": 1e-3, "sensitivities": ["joint1.q"]},
     {"integrator": "dopri5", "tolerance": 1e-6, "summary": ["max(*.v)", "max(energy)"]},
 ])  # fmt: skip
-def test_what_else_is_said_of_a_run(how: dict[str, Any]) -> None:
+def test_run_options_and_columns_equal_the_cpu_run(how: dict[str, Any]) -> None:
     m = bc.zoo.load("chain:70")
     given = started(m, 3) | {"step": None} | how
     cpu, gpu = (bc.simulate(m, 5e-3, target=target, progress=False, **given) for target in ("cpu", "cuda"))
@@ -179,7 +179,7 @@ def test_a_stepper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(there.step(u), here.step(u), rtol=1e-13, atol=1e-13)
 
 
-def test_it_assembles(tmp_path: Path) -> None:
+def test_code_assembles_and_grows_with_classes(tmp_path: Path) -> None:
     """The code assembles, and grows with the number of link classes, not of bodies."""
     from test_cuda import assembled
 

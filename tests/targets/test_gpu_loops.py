@@ -118,14 +118,14 @@ def test_arrays_that_lie_in_any_way() -> None:
 
 
 @pytest.mark.usefixtures("memory")
-def test_what_is_not_finite_is_named() -> None:
+def test_non_finite_input_is_named() -> None:
     m = bc.zoo.load("chain:100")
     with pytest.raises(InputError, match=r"q\[0\].* is nan"):
         kernel(m, "forward_dynamics")(np.full(100, np.nan), *m.random(0)[1:])
 
 
 @pytest.mark.usefixtures("memory")
-def test_what_calls_loops() -> None:
+def test_graphs_that_call_recursions() -> None:
     """Graphs that call recursions work: derivatives in both directions, forces on frames and free parameters."""
     m = bc.zoo.load("chain:100")
     own, cpu = kernel(m, "forward_dynamics"), bc.kernel(m, "forward_dynamics")
@@ -149,7 +149,7 @@ def test_what_calls_loops() -> None:
 
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("method", ["aba", "dca"])
-def test_who_starts_kernels_by_their_addresses(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pytorch_starts_kernels_by_address(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch starts kernels by addresses of dense arrays, also by dca, where a single state has the whole GPU."""
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.stream_context", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.array_address", lambda x: x.ctypes.data)
@@ -196,7 +196,7 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == f"tensor<70x100xf64>, tensor<{room}xf64>"
 
 
-def test_it_is_ptx() -> None:
+def test_llvm_generates_ptx_that_grows_with_classes() -> None:
     """LLVM's NVPTX makes PTX of it, and its size depends on the number of link classes."""
     found = [state_loop_code(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
     assert ".entry many" in found[0]

@@ -120,7 +120,7 @@ def test_forces_on_frames_and_a_place_for_the_result() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_what_the_whole_gpu_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_input_of_the_wave_kernel_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     m = zoo.chain(310)  # no other test divides this chain differently; otherwise its cached code would be found
     k = bc.kernel(m, "forward_dynamics", method="dca", target="cuda")
     monkeypatch.setattr(k.engine, "function", lambda rows, *arguments: arguments[-6].fill(np.nan))
@@ -146,7 +146,7 @@ def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
     np.testing.assert_array_equal(again.plan, made.plan)
 
 
-def test_who_only_passes_on_is_looked_past() -> None:
+def test_copies_in_joins_are_elided() -> None:
     """A join skips members that only pass values on: paths to the ground are shorter.
 
     What depends on a join finds its ports there.

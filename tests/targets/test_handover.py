@@ -245,7 +245,7 @@ MUTATIONS = {
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_it_would_be_seen(mutation: str) -> None:
+def test_mutated_protocols_are_detected(mutation: str) -> None:
     """The checker detects faults: those of earlier versions, and others that may occur."""
     processors, callers, old, new = MUTATIONS[mutation]
     text = program(processors, callers)

@@ -141,7 +141,7 @@ def test_nothing_is_left_behind() -> None:
     assert int(filled(KEPT)) < 200 * 4096 / 2
 
 
-def test_the_collector_does_not_see_what_is_unseen() -> None:
+def test_hidden_objects_are_not_tracked_by_the_collector() -> None:
     class Thing:
         pass
 

@@ -154,7 +154,7 @@ def block(p: Program, s: Array, inputs: Array, capacity: int, lanes: int = 0) ->
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
-def test_the_loop_does_what_it_says(kind: str, lanes: int) -> None:
+def test_run_loop_equals_the_loop_in_python(kind: str, lanes: int) -> None:
     """Blocks of ticks of any length, with little space for rows at first, give the same rows, states and reasons."""
     p = program(kind)
     s, inputs = begun(lanes, [23, 0, 31, 7, 1])
@@ -278,7 +278,7 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
             close(machine.rows[lane, : machine.counts[lane]], np.array(spelled.rows[lane]).reshape(-1, p.row))
 
 
-def test_ctrl_c_leaves_what_there_is() -> None:
+def test_ctrl_c_returns_all_blocks() -> None:
     """Ctrl-C returns all blocks: finished ones, the running one, and those that had not begun."""
     p = program("plain")
     code = CompiledProgram(p, 1).prepared()
@@ -299,7 +299,7 @@ def test_ctrl_c_leaves_what_there_is() -> None:
     assert kept[3].state[AT["n"], 0] == 0
 
 
-def test_the_state_is_where_the_flag_says() -> None:
+def test_flag_names_the_array_of_the_state() -> None:
     """The state is in the array that the flag names: after an odd number of ticks it is the other one."""
     p = program("plain")
     s, inputs = begun(1, [50])
@@ -310,6 +310,6 @@ def test_the_state_is_where_the_flag_says() -> None:
     assert SWAPPED & (DONE | PAUSE | FULL) == 0
 
 
-def test_the_same_program_is_the_same_text() -> None:
+def test_equal_programs_have_equal_text() -> None:
     a, b = (run_loop.source(program("all"), 1, host().lanes("float64")) for _ in range(2))
     assert a == b

@@ -301,7 +301,7 @@ def test_errors_of_the_fallback_come_through() -> None:
         f(A, NAN, A)
 
 
-def test_it_is_a_decent_function() -> None:
+def test_builtin_behaves_as_a_function() -> None:
     recorder = Recorder()
     f = compile_toy(SIX, (6,), recorder)
     assert inspect.isbuiltin(f)
@@ -312,7 +312,7 @@ def test_it_is_a_decent_function() -> None:
     assert type("K", (), {"__call__": f})()(A, A, A).shape == (6,)  # not a descriptor, so no self comes first
 
 
-def test_what_it_points_at_lives_exactly_as_long() -> None:
+def test_referenced_objects_live_as_long_as_the_builtin() -> None:
     class Engine:
         def address_of(self, name: str) -> int:
             return int(addresses[name])
@@ -455,13 +455,13 @@ def test_object_code_works_in_another_process(tmp_path: Path) -> None:
     assert (done.stderr, done.stdout.strip()) == ("", "[0.0, 6.0, 12.0, 18.0, 24.0, 30.0] 3600.0 passed on")
 
 
-def test_elsewhere_the_fallback_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_is_used_on_other_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "supported", lambda: False)
     recorder = Recorder()
     assert kernel.make_builtin(lambda name: 0, "toy", "A toy.", recorder) is recorder
 
 
-def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_of_the_fallback_have_equal_text_and_results(monkeypatch: pytest.MonkeyPatch) -> None:
     arm = bc.zoo.planar3r()
     usual = bc.kernel(arm, "mass_matrix", method="crba")
     monkeypatch.setattr(kernel, "supported", lambda: False)
@@ -473,7 +473,7 @@ def test_elsewhere_kernels_are_the_same_in_words_and_numbers(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("fact", ["free-threaded", "not CPython"])
-def test_supported_knows_where_not(fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_interpreters_are_detected(fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if fact == "free-threaded":
         monkeypatch.setattr(kernel, "OBJECT_HEADER_BYTES", 32)  # the value for this processor
     else:

@@ -37,7 +37,7 @@ def test_an_error_comes_when_all_are_done() -> None:
     assert sorted(ended) == [1, 2, 3, 4]
 
 
-def test_whoever_waits_may_fail() -> None:
+def test_failure_of_a_waiting_thread_ends_the_work() -> None:
     begun, ended, stopped = [], [], []
 
     def work(k: int) -> None:

@@ -79,7 +79,7 @@ def test_products_stay_with_their_sums() -> None:
     assert all(where[product] == where[total] for product, total in fused.items())
 
 
-def test_a_sum_stays_with_what_negates_it() -> None:
+def test_sum_stays_with_its_negation() -> None:
     """A sum stays with its negation, even if all uses of that are on another processor.
 
     Minus a fused multiply-add is one instruction, too.
@@ -158,7 +158,7 @@ def test_friendly_errors() -> None:
         bc.kernel(m, "forward_dynamics", machine="threads", threads=2)
 
 
-def test_it_says_so_where_one_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_where_one_core_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.load("excavator")
     monkeypatch.setattr(
         calibration,
@@ -173,7 +173,7 @@ def test_it_says_so_where_one_core_is_enough(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity")
-def test_it_says_so_where_there_are_too_few_cpus(all_cpus: None) -> None:
+def test_warning_where_cpus_are_too_few(all_cpus: None) -> None:
     m = bc.zoo.load("tree(7)")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     k = bc.kernel(m, "forward_dynamics", machine=cheap(2))

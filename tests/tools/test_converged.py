@@ -83,7 +83,7 @@ def last_digit(number: str) -> float:
         ("-0.5", "0.5", False),
     ],
 )
-def test_texts_are_alike(one: str, other: str, same: bool) -> None:
+def test_texts_agree_up_to_tolerance(one: str, other: str, same: bool) -> None:
     assert alike(one, other) == same
 
 

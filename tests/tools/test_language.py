@@ -42,7 +42,7 @@ def test_docstrings_and_comments_use_plain_english() -> None:
         ('"""Return a sum."""\n# Sums are exact.\n', 0),
     ],
 )
-def test_plain_english_is_told_from_other(source: str, count: int) -> None:
+def test_wording_faults_are_counted(source: str, count: int) -> None:
     assert len(language.wording_faults(source)) == count
 
 
@@ -108,7 +108,7 @@ def test_names_in_prose_exist() -> None:
         ('Read `bellcrank show old`, `@old`, <https://old.org/OLD_PAGE> and text like "old_name".', []),
     ],
 )
-def test_dead_names_are_told_from_others(prose: str, dead: list[str]) -> None:
+def test_dead_names_are_found(prose: str, dead: list[str]) -> None:
     task = ast.parse("MAX_BYTES = 1\nclass Task:\n    def run(self): ...")
     names = language.package_names({Path("src/bellcrank/sim/task.py"): task}, ROOT)
     names.files.add("/src/bellcrank/sim/task.py")

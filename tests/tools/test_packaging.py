@@ -52,7 +52,7 @@ def test_a_page_that_is_there_is_taken(tmp_path: Path, hook: Any, monkeypatch: p
 
 
 @pytest.mark.parametrize("page", [None, 4.0])
-def test_without_node_it_fails_and_says_what_to_do(
+def test_build_without_node_fails_with_a_remedy(
     page: float | None, tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")

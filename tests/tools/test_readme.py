@@ -18,7 +18,7 @@ def test_commands(tmp_path: Path) -> None:
     run_console(README, tmp_path)
 
 
-def test_it_is_two_screens() -> None:
+def test_readme_fits_two_screens() -> None:
     """README.md fits on two screens; longer text belongs into docs/."""
     assert len(README.read_text("utf-8").splitlines()) <= SCREENS
 
@@ -30,7 +30,7 @@ def test_make_targets_exist() -> None:
         assert f"\n{target}:" in makefile
 
 
-def test_its_speeds_are_those_of_the_page() -> None:
+def test_readme_speeds_equal_those_of_the_page() -> None:
     """Every speed of the table in README.md is on the page with all speeds."""
     page = (ROOT / "docs/speed.md").read_text("utf-8")
     rows = [line for line in README.read_text("utf-8").splitlines() if "ns | " in line and line.count("|") == 5]

@@ -32,7 +32,7 @@ def test_examples_that_come_too_late_pass_by() -> None:
     assert 1 <= len(seen) <= 6
 
 
-def test_examples_that_say_nothing_are_no_failures() -> None:
+def test_rejected_examples_are_no_failures() -> None:
     seen = []
 
     @settings(max_examples=200, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -48,7 +48,7 @@ def test_examples_that_say_nothing_are_no_failures() -> None:
     assert 1 <= len(seen) <= 40
 
 
-def test_one_that_draws_on_its_way_ends_so_too() -> None:
+def test_interactive_draws_end_when_time_is_up() -> None:
     @settings(max_examples=200, database=None)
     @given(data())
     def draws(found: Any) -> None:
@@ -79,7 +79,7 @@ def test_quick_ones_see_all_and_every_test_has_its_own_time() -> None:
     assert len(seen) == 100
 
 
-def test_what_fails_is_made_smaller_when_time_is_up() -> None:
+def test_failing_example_is_shrunk_when_time_is_up() -> None:
     search = Search(0.02)
 
     @settings(max_examples=100, database=None, derandomize=True)

@@ -21,7 +21,7 @@ def test_a_family_is_one_line_but_for_cases_far_from_it() -> None:
     assert seconds.table_of({"test_a.py::test_y": 1.234}) == {"test_a.py::test_y": 1.23}
 
 
-def test_what_is_measured_replaces_its_family_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_tests_replace_only_their_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seconds, "TABLE", tmp_path / "seconds.txt")
     seconds.TABLE.write_text("3 test_a.py::test_x\n9 test_a.py::test_x[a, b]\n4 test_b.py::test_x\n", encoding="utf-8")
     seconds.known.cache_clear()
@@ -47,7 +47,7 @@ def test_an_evenly_spread_few_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert long_tests.long_among(cases + new) == {cases[9]}
 
 
-def test_what_is_named_is_there() -> None:
+def test_named_tests_exist() -> None:
     for name in long_tests.ALLOWED:
         file, _, test = name.partition("::")
         assert f"def {test}(" in FILES[file], name

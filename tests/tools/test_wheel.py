@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_it_has_everything_and_is_small(wheel: Path) -> None:
+def test_wheel_is_complete_and_small(wheel: Path) -> None:
     assert wheel.name == f"bellcrank-{bellcrank.__version__}-py3-none-any.whl"
     assert wheel.stat().st_size < LARGEST
     inside = set(zipfile.ZipFile(wheel).namelist())
@@ -45,7 +45,7 @@ def test_it_has_everything_and_is_small(wheel: Path) -> None:
     assert strange == set()
 
 
-def test_it_works_without_the_sources(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_works_without_the_sources(wheel: Path, tmp_path: Path) -> None:
     """The unpacked wheel works with its dependencies, without the sources and without tools on the path."""
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     others = [p for p in sys.path if p and Path(p).resolve() not in (ROOT / "src", ROOT / "tests", ROOT)]

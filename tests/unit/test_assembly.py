@@ -102,7 +102,7 @@ def test_all_the_way_round() -> None:
         assert gaps(m, q, v) < 1e-9
 
 
-def test_what_cannot_be_assembled_says_where() -> None:
+def test_impossible_assembly_names_the_open_loop() -> None:
     m = zoo.four_bar()
     with pytest.raises(InputError) as error:
         m.assemble({"A": 1.0, "D": 3.0}, fixed=["A", "D"])
@@ -147,7 +147,7 @@ def far_away() -> tuple[Mechanism, list[float]]:
     return b.build(), q.tolist()
 
 
-def test_what_is_told_is_where_the_analysis_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analysis_starts_at_the_assembled_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """The analysis starts at the configuration that assemble found, where nothing closes near zero.
 
     Kernels are not shared with a mechanism that was analysed elsewhere.
@@ -246,7 +246,7 @@ def test_a_quaternion_has_the_length_one() -> None:
         m.assemble(2 * m.neutral())
 
 
-def test_show_says_what_the_loops_leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_the_mobility_of_loops(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
     def shown(*words: str) -> str:
@@ -310,7 +310,7 @@ def test_the_branch_is_followed(degrees: float) -> None:
     close(np.sin(q), np.sin(m.neutral()), 1e-9)
 
 
-def test_a_branch_that_ends_is_said() -> None:
+def test_end_of_a_branch_raises() -> None:
     """A crank that narrowly cannot pass the line to the other pivot raises an error.
 
     The loop closes on both sides of that line, but no path connects them.

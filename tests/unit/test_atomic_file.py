@@ -66,7 +66,7 @@ def test_a_link_that_waits_beside_is_not_written_through(tmp_path: Path) -> None
     assert (tmp_path / "x.txt").read_text() == "text"
 
 
-def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_write_leaves_no_file(tmp_path: Path) -> None:
     def broken(stream: object) -> None:
         raise RuntimeError("in the middle")
 
@@ -77,7 +77,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "x.txt").read_text() == "old"
 
 
-def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
     old, new, other = (tmp_path / name for name in (".x.txt.0a.part", ".x.txt.0b.part", ".y.txt.0c.part"))
     for path in (old, new, other):
         path.write_text("half")

@@ -35,7 +35,7 @@ def two() -> Builder:
     return b
 
 
-def test_the_same_mechanism_from_a_file() -> None:
+def test_builder_and_file_give_equal_mechanisms() -> None:
     one, other = two().build(), read(URDF)
     q, v, a = [0.3, 0.2], [1.0, -0.5], [0.2, 0.7]
     np.testing.assert_allclose(rnea.rigid_forces(one.tree, q, v, a), rnea.rigid_forces(other.tree, q, v, a), atol=1e-14)
@@ -238,7 +238,7 @@ def test_gravity(gravity: Any) -> None:
         Builder("x", gravity=gravity)
 
 
-def test_mimics_of_nobody() -> None:
+def test_mimic_of_an_unknown_joint_raises() -> None:
     b = two()
     b.body("three", mass=1)
     b.joint("c", "revolute", "ground", "three", mimic="aa")

@@ -57,7 +57,7 @@ def test_a_second_kernel_comes_from_the_cache_and_is_the_same(folder: Path, arm:
     assert first.source == second.source
 
 
-def test_what_is_found_by_its_request_is_not_traced(
+def test_kernel_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel that is found by its request is not traced, because tracing would slow every start of a process."""
@@ -81,7 +81,7 @@ print(*sorted(name for name in sys.modules if name.startswith(("bellcrank.dynami
 """
 
 
-def test_what_comes_from_the_cache_needs_no_file_of_a_method(folder: Path) -> None:
+def test_cached_kernel_imports_no_method(folder: Path) -> None:
     """Loading a kernel from the cache imports neither the modules of methods nor those that trace.
 
     Importing them took longer than all the rest.
@@ -114,7 +114,7 @@ def test_every_part_of_a_mechanism_counts(arm: Mechanism) -> None:
     assert replace(arm, name="another").fingerprint == arm.fingerprint
 
 
-def test_what_decides_the_code_decides_the_key(folder: Path, arm: Mechanism) -> None:
+def test_inputs_of_the_code_change_the_key(folder: Path, arm: Mechanism) -> None:
     bc.kernel(arm, "mass_matrix")
     assert not bc.kernel(random_tree(12, ["revolute", "prismatic"]), "mass_matrix").from_cache
     assert not bc.kernel(arm, "mass_matrix", dtype="float32").from_cache
@@ -151,7 +151,7 @@ def own_method(folder: Path, factor: float) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_changed_method_of_ones_own_is_a_new_one(folder: Path, tmp_path: Path) -> None:
+def test_changed_custom_method_compiles_again(folder: Path, tmp_path: Path) -> None:
     assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["False"]
     assert own_method(tmp_path, 1.0) == ["1.0"] * 3 + ["True"]  # the same text, hence the same code
     assert own_method(tmp_path, 2.0) == ["2.0"] * 3 + ["False"]
@@ -196,9 +196,7 @@ if sys.argv[1] != "first":
 
 
 @pytest.mark.parametrize(("then", "told"), [("registered", "True True"), ("exchanged", "True")])
-def test_the_half_for_batches_is_of_the_same_graph_whatever_there_is_by_then(
-    folder: Path, then: str, told: str
-) -> None:
+def test_deferred_batch_code_uses_the_graph_of_the_kernel(folder: Path, then: str, told: str) -> None:
     """The code for batches has the same graph as the code for one state, whatever was registered meanwhile.
 
     One state comes from the cache. The first batch is traced after a faster method was registered, or after the method
@@ -369,7 +367,7 @@ def test_a_good_file_in_anothers_place_is_not_trusted(folder: Path) -> None:
     assert np.array_equal(again(np.array([1.0])), right)
 
 
-def test_what_makes_code_decides_the_key_and_knows_nothing_else() -> None:
+def test_key_covers_every_file_that_generates_code() -> None:
     """No file that counts for the key imports one that does not count, except lazily where nothing is compiled."""
     package = Path(bc.__file__).parent
     counted = {name for name, *_ in cache._source_files(str(package), len(str(package)) + 1)}
@@ -403,7 +401,7 @@ file.write_text(text)
 """
 
 
-def test_code_of_files_that_changed_on_the_way_is_kept_for_nobody(folder: Path, tmp_path: Path) -> None:
+def test_code_of_files_changed_during_compilation_is_not_stored(folder: Path, tmp_path: Path) -> None:
     """Code that was made while source files changed is not stored, because a file loaded late may not match the key.
 
     After the files are restored, the key is the same again.
@@ -418,9 +416,7 @@ def test_code_of_files_that_changed_on_the_way_is_kept_for_nobody(folder: Path, 
     assert said == ["False True", "False False", "True False"]
 
 
-def test_what_the_package_is_is_read_once_and_again_where_a_file_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_package_files_are_read_again_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package's files are read once, and again after a change of size or time.
 
     Files written just now are always read.

@@ -18,7 +18,7 @@ def push(y: Any) -> Any:
     return 4.0 * y[1] + y[3]
 
 
-def test_python_gives_what_a_traced_sample_would() -> None:
+def test_python_callback_equals_a_traced_sample() -> None:
     env = bc.stepper(plant(), **HOW)
     env.reset(start=BEGIN)
     run = env.follow(lambda t, y: {"push": push(y)}, 1.0)
@@ -40,7 +40,7 @@ def test_python_gives_what_a_traced_sample_would() -> None:
     assert "in Python" in repr(run)
 
 
-def test_a_run_that_ends_says_so() -> None:
+def test_ended_run_is_reported() -> None:
     env = bc.stepper(plant(), **HOW, ends=lambda t, q, v, x, u: bc.fabs(q["hinge"]) > 0.2)
     env.reset(start=BEGIN)
     run = env.follow(lambda t, y: [0.0], 5.0)

@@ -160,7 +160,7 @@ def test_count_for_a_gpu() -> None:
     assert 'no dtype "half"' in run("count", "excavator", "--target", "cuda", "--dtype", "half").output
 
 
-def test_count_all_skips_the_hopeless_and_says_so() -> None:
+def test_count_all_lists_skipped_slow_methods() -> None:
     result = run("count", "chain:60", "--all", "-q", "forward_dynamics", "--no-measure")
     assert result.exit_code == 0
     assert "far slower (show them with -q and -m): forward_dynamics by crba" in result.output

@@ -36,7 +36,7 @@ def test_examples_are_in_the_help_and_are_understood(name: str) -> None:
         COMMANDS[name].make_context(name, arguments)  # an unknown option or a missing argument is an error
 
 
-def test_alone_it_says_what_to_type() -> None:
+def test_command_alone_prints_examples() -> None:
     done = CliRunner().invoke(app, [])
     assert "bellcrank drive excavator" in done.output
     for line in EXAMPLES[""]:
@@ -89,7 +89,7 @@ def test_doctor_finds_this_computer_sound() -> None:
         assert row["state"] == "ok" or row["remedy"], f"{row} says what is missing, and not what to do"
 
 
-def test_doctor_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_doctor_prints_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def installed(package: str) -> bool:
         return package != "matplotlib"
 

@@ -78,7 +78,7 @@ TOO_LARGE = {
 
 
 @pytest.mark.parametrize("line", TOO_LARGE)
-def test_what_could_not_finish_is_refused_at_once(line: str) -> None:
+def test_endless_commands_are_rejected_at_once(line: str) -> None:
     done = CliRunner().invoke(app, line.split())
     assert done.exit_code == 2, done.output
     assert TOO_LARGE[line] in done.output
@@ -110,14 +110,14 @@ VALUES = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_options_that_nobody_should_give(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_options_give_a_message(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Invalid option values give a message: a random few by default; the long test below tries all."""
     _tried(command, random.Random(command).sample(VALUES, 5), tmp_path, monkeypatch)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_that_nobody_should_give(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_invalid_option_gives_a_message(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _tried(command, list(VALUES), tmp_path, monkeypatch)
 
 

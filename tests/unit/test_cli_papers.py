@@ -18,7 +18,7 @@ from bellcrank.scheduling.machines import LAYOUTS
 FIGURES = Path(__file__).parents[2] / "docs/figures"
 
 
-def test_without_a_name_it_says_what_there_is() -> None:
+def test_command_without_a_name_lists_experiments() -> None:
     text = good("papers")
     assert all(name in text for name in EXPERIMENTS)
     assert [row["name"] for row in data("papers")] == list(EXPERIMENTS)

@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["crane", "b", "made"])
-def test_what_a_file_makes(file: Path, name: str) -> None:
+def test_objects_of_a_python_file_are_shown(file: Path, name: str) -> None:
     found = CliRunner().invoke(app, ["show", f"{file}:{name}"])
     assert found.exit_code == 0, found.output
     assert "boom.end" in found.output
@@ -52,7 +52,7 @@ def test_what_a_file_makes(file: Path, name: str) -> None:
         ("", "FILE.py:NAME"),
     ],
 )
-def test_what_it_does_not(file: Path, name: str, said: str) -> None:
+def test_missing_objects_of_a_python_file_raise(file: Path, name: str, said: str) -> None:
     found = CliRunner().invoke(app, ["show", f"{file}{name}"])
     assert found.exit_code != 0
     assert said in " ".join(f"{found.output}{found.exception}".split())

@@ -48,7 +48,7 @@ def test_no_page_writes_nothing(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_json_is_the_schedule_and_writes_only_when_asked(folder: Path) -> None:
+def test_json_is_the_schedule_and_files_need_an_option(folder: Path) -> None:
     args = ("schedule", "excavator", "--machine", "mesh:2,2", "--kind", "t800", "--level", "node", "-m", "crba")
     found = data(*args)
     assert list(folder.iterdir()) == []
@@ -166,7 +166,7 @@ def test_programs_and_strategies(folder: Path) -> None:
         (("excavator", "--kind", "t900"), 'Did you mean "t800"'),
     ],
 )
-def test_what_does_not_go_together_is_explained(args: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_raise(args: tuple[str, ...], message: str) -> None:
     result = run("schedule", *args, "--no-page")
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())

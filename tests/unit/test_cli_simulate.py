@@ -46,7 +46,7 @@ def test_a_run_is_a_table() -> None:
     assert "energy error: " in text
 
 
-def test_json_has_what_was_done_and_where_it_ended() -> None:
+def test_json_has_settings_and_final_state() -> None:
     found: Any = json.loads(good(*FAST, "--json"))
     expected = bc.simulate(bc.zoo.pendulum(), 1.0, q0=[1.0], step=0.01)
     assert found["final"]["hinge.q"] == pytest.approx(float(expected.q[-1, 0]), abs=1e-12)
@@ -68,7 +68,7 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert "<html" in page.read_text("utf-8")[:300]
 
 
-def test_a_saved_run_has_what_its_control_did(tmp_path: Path) -> None:
+def test_saved_run_has_columns_of_its_control(tmp_path: Path) -> None:
     out = tmp_path / "run.npz"
     good("simulate", "excavator", "--scenario", "joint-mode", "--seconds", "0.5", "--out", str(out))
     found = bc.load_record(out)
@@ -139,11 +139,11 @@ def test_a_start_with_loops_is_assembled(tmp_path: Path) -> None:
     assert "these equations are not satisfied: C: " in " ".join(result.stderr.split())
 
 
-def test_what_does_not_move_is_said() -> None:
+def test_run_without_motion_is_reported() -> None:
     assert "nothing moved" in good("simulate", "pendulum", "--seconds", "1")
 
 
-def test_a_run_that_runs_away_says_so_and_fails(tmp_path: Path) -> None:
+def test_diverging_run_fails_with_a_message(tmp_path: Path) -> None:
     out = tmp_path / "run.npz"
     result = run("simulate", "excavator", "-s", "joint-mode", "--step", "0.1", "--out", str(out))
     assert result.exit_code == 1
@@ -151,7 +151,7 @@ def test_a_run_that_runs_away_says_so_and_fails(tmp_path: Path) -> None:
     assert len(bc.load_record(out)) > 1  # the existing file stays
 
 
-def test_a_run_whose_step_is_too_long_says_so_and_fails(tmp_path: Path) -> None:
+def test_unresolved_run_fails_with_a_message(tmp_path: Path) -> None:
     out = tmp_path / "run.npz"
     result = run("simulate", "excavator", "-s", "joint-mode", "--step", "0.01", "--out", str(out))
     assert result.exit_code == 1
@@ -160,7 +160,7 @@ def test_a_run_whose_step_is_too_long_says_so_and_fails(tmp_path: Path) -> None:
     assert len(bc.load_record(out)) == 1501
 
 
-def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_the_rows_so_far(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real, out = Simulator.run, tmp_path / "run.npz"
 
     def interrupted(self: Simulator, *args: Any, **named: Any) -> Any:

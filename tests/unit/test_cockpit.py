@@ -67,7 +67,7 @@ def test_messages_are_understood() -> None:
         json.dumps({"type": "pilot", "name": "x" * 5000}), '{"type": "input", "values": [1' + "0" * 400 + "]}",
     ],
 )  # fmt: skip
-def test_what_is_no_message_is_refused(text: str) -> None:
+def test_invalid_messages_are_rejected(text: str) -> None:
     with pytest.raises(MessageError):
         parse_message(text)
     with pytest.raises(MessageError):
@@ -98,7 +98,7 @@ def test_the_page_has_the_same_protocol() -> None:
 # -- who is the driver
 
 
-def test_the_first_drives_and_a_second_asks() -> None:
+def test_first_client_drives_and_second_requests_control() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
     assert helm.driver == 1
@@ -144,7 +144,7 @@ def test_the_silent_lose_it() -> None:
     assert helm.driver == 1
 
 
-def test_who_leaves_gives_way() -> None:
+def test_leaving_driver_frees_the_helm() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
     helm.ask(2, 0.1)
@@ -208,7 +208,9 @@ def test_hosts_and_origins(host: str, origin: str | None, welcome: bool) -> None
         ("cross-site", "navigate", "https://evil.example", False, False),  # a form
     ],
 )
-def test_what_browsers_say_of_who_asks(site: str, mode: str, origin: str | None, arrives: bool, asks: bool) -> None:
+def test_fetch_metadata_of_browsers_decides_on_requests(
+    site: str, mode: str, origin: str | None, arrives: bool, asks: bool
+) -> None:
     headers = {"host": "127.0.0.1:8731", "sec-fetch-site": site, "sec-fetch-mode": mode}
     headers |= {} if origin is None else {"origin": origin}
     assert Guard().allows_origin(headers, page_request=True) is arrives
@@ -370,7 +372,7 @@ def test_a_switch_goes_on_from_the_state(session: Session) -> None:
     assert session.epoch == 2  # nothing changed
 
 
-def test_what_takes_long_to_compile_is_said_before() -> None:
+def test_long_compilation_warns_in_advance() -> None:
     assert "a minute or two" in compile_warning(64, "rodas4")
     assert compile_warning(64, "rk4") == compile_warning(12, "rodas4") == compile_warning(64, "rodas44") == ""
 
@@ -459,7 +461,7 @@ def test_any_mechanism_can_be_driven(name: str, by: str) -> None:
     ("name", "levers"),
     [("four_bar", ["A"]), ("stewart", [f"P{i}" for i in range(1, 7)]), ("delta", [f"shoulder{i}" for i in (1, 2, 3)])],
 )
-def test_of_joints_in_loops_only_free_ones_are_moved(name: str, levers: list[str]) -> None:
+def test_only_independent_joints_in_loops_have_levers(name: str, levers: list[str]) -> None:
     made = generic(bc.zoo.load(name))
     assert [lever.name for lever in made.levers] == levers
     inputs = dict(zip(levers, made.first(), strict=True))
@@ -468,7 +470,7 @@ def test_of_joints_in_loops_only_free_ones_are_moved(name: str, levers: list[str
     assert np.abs(run.v[-1]).max() < 0.05
 
 
-def test_servos_of_what_floats() -> None:
+def test_servos_of_a_floating_mechanism_are_stable() -> None:
     """Servos of a floating mechanism stay stable although a joint meets less inertia than on the ground.
 
     Damping chosen for a fixed base would be too much.
@@ -492,7 +494,7 @@ def test_servos_hold_and_follow() -> None:
     assert np.abs(run.v[-1]).max() < 0.05
 
 
-def test_what_cannot_be_driven_says_so() -> None:
+def test_undrivable_mechanism_raises() -> None:
     b = bc.Builder("ball")
     b.body("ball", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
     b.joint("free", "floating", "ground", "ball")

@@ -53,7 +53,7 @@ def fails(session: Session) -> bool:
 @pytest.mark.parametrize(
     "acts", [["reset"], ["pause", "reset", "resume"], ["pause", "resume", "reset"], ["step", "reset"]]
 )
-def test_a_reset_revives_what_has_failed(session: Session, acts: list[str]) -> None:
+def test_reset_restarts_a_failed_drive(session: Session, acts: list[str]) -> None:
     """A reset restarts a failed drive; once the page showed a running drive while nothing moved."""
     session.start()
     session.resume()
@@ -74,7 +74,7 @@ def test_a_reset_revives_what_has_failed(session: Session, acts: list[str]) -> N
         session.stop()
 
 
-def test_a_reset_of_what_is_paused_stays_paused(session: Session) -> None:
+def test_reset_of_a_paused_drive_stays_paused(session: Session) -> None:
     session.start()
     try:
         assert fails(session)
@@ -106,7 +106,7 @@ def test_a_record_without_rows_is_a_file_without_rows(session: Session, path: st
                 assert len(bc.load_record(tmp_path / path[1:])) <= 2
 
 
-def test_locked_memory_is_what_was_touched() -> None:
+def test_only_touched_memory_is_locked() -> None:
     """Locking memory locks only touched pages.
 
     After a library had reserved a gigabyte, a start of the loop once fetched all of it.

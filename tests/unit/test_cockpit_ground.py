@@ -166,7 +166,7 @@ def _tour(m: Machine) -> Any:
     return made if hasattr(made, "places") else made.program
 
 
-def test_a_session_digs_and_heals_and_tells_it() -> None:
+def test_session_digs_restores_and_reports_the_ground() -> None:
     session = Session(excavator.machine(), FakeDrive)
     assert session.dig().whole  # type: ignore[union-attr]
     assert session.dig() is None  # nothing moves

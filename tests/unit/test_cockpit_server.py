@@ -132,7 +132,7 @@ def test_welcome_state_and_report(client: TestClient) -> None:
         assert page.roles(driver=welcome["you"])["viewers"] == 1
 
 
-def test_what_stands_still_is_shown_twice_a_second(clock: Clock) -> None:
+def test_idle_scene_is_sent_twice_a_second(clock: Clock) -> None:
     async def looks(make: Any) -> int:
         hub = Hub(Session(excavator.machine(), make), Guard(), clock)
         hub.viewers[1] = Viewer(1)
@@ -219,7 +219,7 @@ def test_buttons(client: TestClient, drive: Any) -> None:
         assert page.until(lambda p: p.frames[-1][2] == 1)  # a new epoch
 
 
-def test_who_asks_for_a_change_drives_on_meanwhile(client: TestClient, drive: Any, monkeypatch: Any) -> None:
+def test_driver_keeps_control_while_settings_compile(client: TestClient, drive: Any, monkeypatch: Any) -> None:
     done, session = threading.Event(), client.app.state.hub.session  # type: ignore[attr-defined]
     make = session.make
     monkeypatch.setattr(session, "make", lambda *asked: (done.wait(), make(*asked))[1])  # never finishes compiling
@@ -238,7 +238,7 @@ def test_who_asks_for_a_change_drives_on_meanwhile(client: TestClient, drive: An
         assert page.until(lambda p: not (x := p.last("settings"))["compiling"] and x)["integrator"] == "euler"
 
 
-def test_the_newest_late_periods_are_told(client: TestClient, drive: Any, monkeypatch: Any) -> None:
+def test_newest_late_periods_are_sent(client: TestClient, drive: Any, monkeypatch: Any) -> None:
     entry = {"time": 1.0, "late": 1e-3, "cost": 2e-3, "skipped": 3}
     log = [entry | {"time": float(t)} for t in range(256)]
     monkeypatch.setattr(FakeDrive, "report", lambda self: {"overruns": 256, "log": log})
@@ -452,7 +452,7 @@ class Websocket:
         self.transport = SimpleNamespace(abort=lambda: setattr(self, "cut", True))
 
 
-def test_who_brings_the_token_may_take_long() -> None:
+def test_client_with_the_token_may_take_long() -> None:
     """A client with the token may take long, and repeated requests are never cut."""
     looks = connection_limits.ConnectionLimits(Guard(token=TOKEN))
     half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
@@ -516,7 +516,7 @@ def test_few_lines_a_minute_reach_the_terminal() -> None:
     assert sum(few.filter(said) for _ in range(10_000)) == 20
 
 
-def test_of_a_crowd_those_who_ask_nothing_go_first() -> None:
+def test_silent_connections_are_closed_first() -> None:
     crowd, asks = [Line(None) for _ in range(3 * connection_limits.MAX_CONNECTIONS)], [Line(False) for _ in range(5)]
     assert (
         connection_limits.ConnectionLimits(Guard(token=TOKEN)).check([*asks, *crowd], 0.0)
@@ -539,7 +539,7 @@ def run(*args: str) -> Any:
     return CliRunner().invoke(command, ["drive", *args, "--no-browser"])
 
 
-def test_the_command_says_where_and_ends_with_the_report(fake: None) -> None:
+def test_command_prints_the_address_and_the_report(fake: None) -> None:
     done = run("excavator", "--port", "0", "--seconds", "0.3", "--rate", "500", "--method", "aba")
     assert done.exit_code == 0, done.output
     assert re.search(r"drive it at http://127\.0\.0\.1:\d+/#token=[\w-]{32}(?![\w-])", done.output)
@@ -569,7 +569,7 @@ def test_a_port_that_is_taken(fake: None) -> None:
         (("excavator", "--pilot", "chuck"), 'no program "chuck"'),
     ],
 )
-def test_what_the_command_refuses(fake: None, args: tuple[str, ...], text: str) -> None:
+def test_invalid_command_options_raise(fake: None, args: tuple[str, ...], text: str) -> None:
     done = run(*(args if "--port" in args else (*args, "--port", "0")))
     assert done.exit_code == 2, done.output
     assert text in " ".join(done.output.split())

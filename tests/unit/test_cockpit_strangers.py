@@ -131,7 +131,9 @@ def test_pages_of_others_get_nothing(served: Served, path: str, says: str) -> No
     assert served.saves == 0
 
 
-def test_what_strangers_send_does_not_steer_the_terminal(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_requested_paths_send_no_control_characters_to_the_terminal(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """Requested paths do not reach the terminal as control characters.
 
     A page of another site may request any path, and its characters once appeared in the terminal unchanged.
@@ -179,7 +181,7 @@ def test_websockets_of_other_pages(served: Served, origin: str) -> None:
         f"Cookie: token={TOKEN}",
     ],
 )
-def test_without_the_token_nothing_is_told_or_written(served: Served, path: str, token: str) -> None:
+def test_requests_without_the_token_read_and_write_nothing(served: Served, path: str, token: str) -> None:
     assert served.said(path, *([token] if token else []))[0] == 401
     assert (
         served.said(f"{path}{'&' if '?' in path else '?'}token={TOKEN}")[0] == 401
@@ -201,7 +203,7 @@ def test_a_websocket_with_the_token(served: Served, token: str) -> None:
     assert frames[:1] == b"\x81"  # a text frame: the welcome
 
 
-def test_the_same_record_is_written_once(served: Served) -> None:
+def test_repeated_request_writes_one_record(served: Served) -> None:
     found = [served.said("/record.csv?from=0&to=1", KEY) for _ in range(5)]
     assert {status for status, _ in found} == {200}
     assert len({body.partition(b"\r\n\r\n")[2] for _, body in found}) == 1

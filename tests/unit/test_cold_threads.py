@@ -57,7 +57,7 @@ print(*failed, sep=" | ")
 
 
 @pytest.mark.parametrize("attempt", range(2))
-def test_they_compile(attempt: int, tmp_path: Path) -> None:
+def test_threads_compile_concurrently(attempt: int, tmp_path: Path) -> None:
     assert python(COMPILING, tmp_path / "cache").strip() == ""
 
 
@@ -137,7 +137,7 @@ print(seen)
 """
 
 
-def test_all_wait_for_what_installed_packages_add(tmp_path: Path) -> None:
+def test_threads_wait_for_plugins(tmp_path: Path) -> None:
     """All threads wait for the plugins of installed packages.
 
     Otherwise the key of a kernel would lack those packages.
@@ -216,7 +216,7 @@ def test_all_threads_wait_for_the_first() -> None:
     assert all(pair == found[0] for pair in found)
 
 
-def test_what_raised_is_tried_again() -> None:
+def test_failed_evaluation_is_repeated() -> None:
     errors = [ValueError("first")]
 
     @evaluated_once
@@ -278,7 +278,7 @@ print([of == alone for of in found])
 """
 
 
-def test_they_read_whole_tables_of_constants(tmp_path: Path) -> None:
+def test_threads_read_complete_tables_of_constants(tmp_path: Path) -> None:
     assert python(READING, tmp_path / "cache").strip() == str([True] * 4)
 
 

@@ -40,7 +40,7 @@ def loops(draw: st.DrawFn) -> tuple[int, list[int], list[Any], list[list[Node]],
 
 @given(loops(), st.booleans())
 @settings(max_examples=300)
-def test_everybody_finds_what_they_left(loop: Any, again: bool) -> None:
+def test_reused_rows_keep_live_values(loop: Any, again: bool) -> None:
     number, over, results, made, read = loop
     found = assign_rows(number, over, results, made, read, again)
     first = {n for tile in read for n in tile if n.op == "input"}
@@ -80,7 +80,7 @@ def solved(columns: int, later: bool) -> Graph:
 
 @pytest.mark.parametrize("columns", [3, 4, 5, 8, 11, 12])
 @pytest.mark.parametrize("later", [False, True])
-def test_a_loop_in_place_gives_what_the_graph_does(columns: int, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_in_place_equals_the_graph(columns: int, later: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = solved(columns, later)
     monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     assert kernel_module.outline_columns(graph, 0).calls

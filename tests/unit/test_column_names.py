@@ -38,7 +38,7 @@ def test_states_and_outputs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", 5, None, b"x", "a\nb"])
-def test_what_is_no_name(name: Any) -> None:
+def test_invalid_column_names_raise(name: Any) -> None:
     m = pendulum()
     made: list[Any] = [
         lambda: bc.system(m, control=still, states={name: 0.0}),
@@ -68,7 +68,7 @@ def test_elements_of_joints(one: str, kind: str, other: str) -> None:
         b.build()
 
 
-def test_more_samples_under_way_than_anybody_means() -> None:
+def test_excessive_delays_raise() -> None:
     for delay in (1e9, 1e12):
         with pytest.raises(bc.InputError, match="delayed at once; expected at most 10000"):
             bc.Sampled(lambda *_: [0.0], 1e-3, delay=delay)

@@ -20,7 +20,7 @@ def spring(x: Any, k: Any) -> Any:
     return -k * x - 0.1 * x * x * x
 
 
-def test_a_function_of_ones_own() -> None:
+def test_user_function_is_compiled() -> None:
     f = bc.compile(spring, inputs={"x": 3, "k": ()})
     x = np.array([0.5, -1.0, 2.0])
     np.testing.assert_allclose(f(x, 2.0), spring(x, 2.0), rtol=1e-14)
@@ -114,7 +114,7 @@ def test_a_quantity_inside() -> None:
     np.testing.assert_allclose(bent(0.3), arm.mass_matrix([0.0, 0.3, 0.0]), rtol=1e-12)
 
 
-def test_it_travels_to_another_process() -> None:
+def test_compiled_function_can_be_pickled() -> None:
     f = bc.compile(spring, inputs={"x": 3, "k": ()}, dtype="float32")
     copy = pickle.loads(pickle.dumps(f))
     assert copy.signature == f.signature
@@ -215,7 +215,7 @@ def nothing(x: Any) -> None:
         (lambda x: x[0] < 1, {"x": 1}, "is a comparison"),
     ],
 )
-def test_what_cannot_be_compiled_is_explained(function: Any, inputs: Any, words: str) -> None:
+def test_uncompilable_functions_raise(function: Any, inputs: Any, words: str) -> None:
     with pytest.raises(bc.BellcrankError) as error:
         bc.compile(function, inputs=inputs)
     assert words in str(error.value)
@@ -247,7 +247,7 @@ def test_symbols_do_not_outlive_their_trace() -> None:
         bc.compile(lambda y: y + kept[0], inputs={"y": ()})
 
 
-def test_a_function_that_fails_says_that_it_was_traced() -> None:
+def test_error_in_a_function_names_the_trace() -> None:
     """An error inside a traced function names the function and the line, and explains that it ran on symbols.
 
     Controls report errors in the same form.
@@ -269,7 +269,7 @@ def test_a_function_that_fails_says_that_it_was_traced() -> None:
         assert "test_compile.py, line" in str(caught.value)
 
 
-def test_more_symbols_than_anybody_can_compile() -> None:
+def test_excessive_symbols_raise() -> None:
     for shape in (10**9, (10**5, 10**5), 10**30):
         with pytest.raises(bc.InputError, match="symbols in all are more than can be compiled"):
             bc.compile(lambda x: x, inputs={"x": shape})

@@ -117,7 +117,7 @@ def _digests(folder: Path, source: str = SOURCE, gains: str = GAINS) -> dict[str
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_digest_changes_with_what_code_computes(name: str, tmp_path: Path) -> None:
+def test_digest_changes_with_the_computation(name: str, tmp_path: Path) -> None:
     old, new, expected = CHANGES[name]
     assert (old in SOURCE) != (old in GAINS)
     before = _digests(tmp_path)
@@ -167,7 +167,7 @@ def test_values_that_differ_have_other_digests() -> None:
     assert found == [content_digest(x) for x in VALUES]
 
 
-def test_what_follows_from_the_rest_is_left_out() -> None:
+def test_cached_properties_are_left_out() -> None:
     lazy = Lazy(3.0)
     before = content_digest(lazy)
     assert lazy.square == 9.0
@@ -180,12 +180,12 @@ class Holder:
 
 
 @pytest.mark.parametrize("thing", [(x for x in ()), sys.stdout])
-def test_what_has_no_content_says_where_it_is(thing: Any) -> None:
+def test_object_without_content_is_named(thing: Any) -> None:
     with pytest.raises(UnidentifiedError, match=r"inside\.part is of the class"):
         content_digest(Holder(thing))
 
 
-def test_what_stands_instead_and_what_is_left_out() -> None:
+def test_replaced_and_ignored_objects() -> None:
     ignoring = ContentDigest(instead={Lazy: lambda x: round(x.x)})
     assert ignoring.digest(Lazy(1.1)) == ignoring.digest([Lazy(1.2)][0])
     assert ignoring.digest(Lazy(1.1)) != ignoring.digest(Lazy(2.2))

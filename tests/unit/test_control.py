@@ -92,7 +92,7 @@ def test_computed_torque_gives_the_error_a_linear_equation(method: str) -> None:
     np.testing.assert_allclose(a_d - a + np.arange(10, 4, -1) * (v_d - v) + 25.0 * (q_d - q), 0.0, atol=1e-8)
 
 
-def test_inverse_dynamics_of_what_does_not_fit() -> None:
+def test_inverse_dynamics_of_other_dimensions_raises() -> None:
     arm = bc.zoo.puma600()
     with pytest.raises(InputError, match='trajectory has 3 joints and "puma600" has 6'):
         InverseDynamics(arm, wong(3))
@@ -222,7 +222,7 @@ def test_stops_hold_the_desired_angle() -> None:
     assert [float(r) for r in control(0.0, START, [0.0] * 4, x, u)[1]] == [0.1, 0.0, -0.3, 0.0]
 
 
-def test_resolved_mode_moves_the_tip_as_told() -> None:
+def test_resolved_mode_moves_the_tip_as_commanded() -> None:
     control = ResolvedMode(**GAINS, arm=LONG)
     x, u = named(control, (0.2, 0.5, -0.1, 0.05))
     _, rates = control(0.0, START, [0.0] * 4, x, u)

@@ -25,7 +25,7 @@ from laws.test_strips import N, stepped
 SHAPES = {"a": (2, 3), "b": ()}
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_elements_are_named() -> None:
     coverage = Coverage("f", SHAPES)
     coverage.note("a", range(0, 4))
     coverage.note("a", [5])
@@ -72,7 +72,7 @@ def test_straight_line_code(monkeypatch: pytest.MonkeyPatch) -> None:
         BatchKernelText(small()).text  # noqa: B018
 
 
-def test_loops_over_alike_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_loops_over_identical_bodies_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops over identical bodies that omit an element are rejected in every language."""
     recursion_module.source(large(), 8, "float64")
     whole = LoopBody.__init__
@@ -86,7 +86,7 @@ def test_loops_over_alike_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
             source(large())
 
 
-def test_loops_over_alike_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_loops_over_identical_elements_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = trace("step", stepped, {"x": (N,), "h": ()})
     for name, value in (("MIN_GRAPH_NODES", 1), ("MIN_LOOP_ELEMENTS", 1), ("MIN_ROLLED_FRACTION", 0.0)):
         monkeypatch.setattr(loop_levels, name, value)
@@ -116,7 +116,7 @@ def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
         recursion_module._block_function(large(), recursion_module._loop_code(large(), 8, 8, "float64", "lanes"))
 
 
-def test_what_no_place_stores_is_not_read() -> None:
+def test_values_without_a_slot_are_not_read() -> None:
     """Frames on the ground have no slot in a recursion: it may be called, but is no kernel by itself."""
     m = bc.zoo.chain(3)
     frames = frame_passes.outward_graph(m, ["link2", "ground"])

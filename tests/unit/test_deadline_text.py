@@ -50,7 +50,7 @@ def test_bars_have_all_counts_and_the_longest_is_full() -> None:
     assert text.histogram(REPORT, "woke up late by", "jitter") == ""
 
 
-def test_of_many_late_periods_the_newest_are_told() -> None:
+def test_newest_of_many_late_periods_are_printed() -> None:
     found = text.overruns(REPORT | {"overruns": 40, "log": [LOG[0] | {"time": float(k)} for k in range(40)]})
     assert "the newest 8 of 40" in found
     assert "39.000 s" in found
@@ -82,7 +82,7 @@ def test_a_terminal_has_a_table_that_goes_away(monkeypatch: pytest.MonkeyPatch) 
     assert "\x1b[2K" in found  # the table is wiped
 
 
-def test_elsewhere_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Terminal(monkeypatch, False).watched(61).splitlines()
     assert [line.split()[0] for line in lines] == ["5", "10", "15"]
     assert "0.60 predicted" in lines[0]

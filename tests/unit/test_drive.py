@@ -125,7 +125,7 @@ def test_a_late_wake_up_within_bounds_is_caught_up(arm: bc.Mechanism) -> None:
     assert clock.t - 10 * MS == pytest.approx(200 * MS, rel=0.01)
 
 
-def test_what_cannot_be_caught_up_is_skipped(arm: bc.Mechanism) -> None:
+def test_late_periods_beyond_the_limit_are_skipped(arm: bc.Mechanism) -> None:
     drive = Hand({50: late(100 * MS)}, wakes=200).run(arm, q0=START, most=5)
     report = drive.report()
     assert report["skipped"] == 94
@@ -219,7 +219,7 @@ def test_the_real_clock(arm: bc.Mechanism) -> None:
     assert "predicted" in str(drive.deadlines)
 
 
-def test_bins_hold_what_they_say() -> None:
+def test_histogram_bins_have_their_bounds() -> None:
     edges = bin_edges()
     assert len(edges) == HISTOGRAM_BINS + 1
     assert (np.diff(edges) >= 0).all()
@@ -304,7 +304,7 @@ class Refused:
         (False, {0, 1}, 1, [("cores", 1)], ["no SCHED_FIFO", "locked"]),
     ],
 )
-def test_what_is_not_permitted_is_said(
+def test_missing_permissions_are_reported(
     monkeypatch: pytest.MonkeyPatch, permits: bool, cores: set[int], asked: int | None, calls: Any, notes: Any
 ) -> None:
     def refused() -> None:

@@ -25,7 +25,7 @@ def diagonal(*moments: float) -> Any:
 
 @few(20)
 @given(trees(armature=True))
-def test_the_same_mass_matrix_as_the_composite_bodies_give(m: Mechanism) -> None:
+def test_mass_matrix_equals_that_of_composite_bodies(m: Mechanism) -> None:
     q = m.random(1)[0]
     M = np.array(crba.mass_matrix(m.tree, q.tolist()), dtype=float)
     np.testing.assert_allclose(energy_check.mass_matrix(m, q), M, atol=1e-12 * np.abs(M).max())
@@ -38,7 +38,7 @@ def turns(*joints: tuple[str, Any]) -> list[int]:
     return [len(x) for x in list(energy_check.turning_directions(chain, "ground").values())[1:]]
 
 
-def test_what_a_body_can_turn_about() -> None:
+def test_rotation_axes_of_a_body() -> None:
     hinge, slide = ("revolute", Z), ("prismatic", Y)
     assert turns(slide, hinge, slide, hinge, ("planar", Z), ("helical", Z)) == [0, 1, 1, 1, 1, 1]
     assert turns(hinge, ("revolute", Y)) == [1, 3]
@@ -72,7 +72,7 @@ def test_one_moment_is_refused_where_it_is_not_all_that_is_felt() -> None:
         chain((0.1, 1, 0.1))  # refused at once: this is not a planar body but an invalid one
 
 
-def test_the_builder_can_be_told_to_take_what_no_body_has() -> None:
+def test_builder_accepts_impossible_inertia_on_request() -> None:
     b = chain((1, 1, 3), check="warn")
     assert "no body has" in b.build().report.warnings[0].outcome
     with pytest.raises(ModelError, match='expected "error" or "warn"'):
@@ -86,7 +86,7 @@ def welded(moments: tuple[float, float, float], kind: str = "spherical", mass: f
     return mechanism_of("m", bodies, joints, checks="warn")
 
 
-def test_what_is_welded_to_a_large_body_counts_with_it() -> None:
+def test_welded_bodies_are_checked_together() -> None:
     for moments in ((-1e-3, 1e-3, 1e-3), (1e-4, 1e-4, 1e-2), (0.0, 0.0, 1e-3)):
         (warning,) = welded(moments).report.warnings
         assert warning.element == 'body "camera"'
@@ -103,7 +103,7 @@ def test_negative_energy_is_an_error_that_shows_it() -> None:
         welded((1, 1, -3), "revolute")
 
 
-def test_what_is_neither_proven_nor_refuted_is_a_warning() -> None:
+def test_undecided_energy_warns() -> None:
     """A case that is neither proven nor refuted gives a warning.
 
     A hinge is insensitive to a small negative moment of a mass far out; that holds for every q, but not by the proof.
@@ -115,7 +115,7 @@ def test_what_is_neither_proven_nor_refuted_is_a_warning() -> None:
 
 @few(40)
 @given(trees(), st.integers(0, 999))
-def test_what_is_accepted_without_a_doubt_is_positive_everywhere(m: Mechanism, seed: int) -> None:
+def test_accepted_mass_matrix_is_positive_in_all_poses(m: Mechanism, seed: int) -> None:
     """Random trees with moments of either sign: proofs and counterexamples of positive energy are correct."""
     rng = np.random.default_rng(seed)
     bodies = []

@@ -92,7 +92,7 @@ def test_gears_are_those_of_the_loops(k: int) -> None:
 
 
 @pytest.mark.parametrize("k", range(6))
-def test_the_teeth_are_where_the_arm_says(k: int) -> None:
+def test_tip_position_equals_that_of_the_arm(k: int) -> None:
     theta = reachable(6)[k]
     x, y, z = M.pose(posed(*theta), "tip")[:3, 3]
     radius, swing, height, _ = LINKAGE.arm.forward(theta)
@@ -133,7 +133,7 @@ def test_pressures_hold_the_weight() -> None:
     assert 5e6 < parts()["actuators"][1].p_A < 15e6  # a plausible pressure under the boom
 
 
-def test_it_stands_still_with_the_sticks_at_rest() -> None:
+def test_machine_stands_still_with_sticks_at_rest() -> None:
     run = driven(5.0)
     assert np.abs(angles(run) - LINKAGE.start).max() < np.radians(0.3)
     for joint, p in (("boom_cylinder", "p_A"), ("stick_cylinder", "p_B")):
@@ -272,7 +272,7 @@ def test_actuators_in_another_order() -> None:
 # -- energy and real time
 
 
-def test_energy_is_what_the_forces_did() -> None:
+def test_energy_growth_equals_the_work_of_forces() -> None:
     """The growth of energy over a dig is the work of hydraulics, friction and soil."""
     run = driven(9.0, autopilot=1.0)
     power = run["drive_power"] + run["passive_power"] + run["external_power"]
@@ -344,7 +344,7 @@ def test_the_autopilot_digs_swings_and_dumps() -> None:
             assert run[f"{joint}.{p}"].max() < given["relief"] + 1e6
 
 
-def test_soil_takes_what_the_hydraulics_give() -> None:
+def test_soil_takes_power_from_the_hydraulics() -> None:
     """Dragging the teeth puts power into the soil: without it the joint forces would do more work."""
     run = driven(10.0, autopilot=1.0)
     dug = np.flatnonzero((run.t > 5.0) & (run.t < 9.0))

@@ -32,7 +32,7 @@ def table() -> str:
     return "\n".join([*lines, *(f"| {p} | {n} | {v} | {s} |" for p, n, v, s in rows())]) + "\n"
 
 
-def test_every_number_says_where_it_comes_from() -> None:
+def test_every_number_has_a_source() -> None:
     found = rows()
     assert len(found) > 60
     silent = [row for row in found if not re.search(r"assumed|cat320|merritt1967", row[3])]

@@ -49,7 +49,7 @@ def arm() -> bc.Mechanism:
         ({"path": ".."}, "the current working directory"),
     ],
 )
-def test_what_cannot_be_written(
+def test_invalid_export_input_raises(
     arm: bc.Mechanism, how: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -149,9 +149,7 @@ def test_an_export_that_fails_at_the_last_moment(
 
 
 @pytest.mark.parametrize("to", ["fmu2", "fmu3", "casadi"])
-def test_a_place_where_nothing_can_be_written_is_told_before_anything_is_made(
-    arm: bc.Mechanism, to: str, tmp_path: Path
-) -> None:
+def test_unwritable_path_raises_before_compilation(arm: bc.Mechanism, to: str, tmp_path: Path) -> None:
     told = list[str]()
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")

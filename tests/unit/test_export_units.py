@@ -48,7 +48,7 @@ FORCE = {"kg": 1, "m": 1, "s": -2}
         ("kN·m", 1e3, {"kg": 1, "m": 2, "s": -2}),
     ],
 )
-def test_what_it_is_made_of(text: str, factor: float, powers: dict[str, int]) -> None:
+def test_unit_is_parsed_into_powers(text: str, factor: float, powers: dict[str, int]) -> None:
     found = parse_unit(text)
     assert found is not None
     assert found.powers == powers
@@ -63,7 +63,7 @@ def test_degrees_of_temperature_have_an_offset() -> None:
 @pytest.mark.parametrize(
     "text", ["furlong", "psi^0.5", "m^", "(m", "m)", "()", "", "/", "m2.5", "kkg", "m;s", "2 m", "<m>"]
 )
-def test_what_nobody_knows(text: str) -> None:
+def test_unknown_units_give_none(text: str) -> None:
     assert parse_unit(text) is None
 
 

@@ -53,7 +53,7 @@ def test_dir_has_the_public_names_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", bc.__all__)
-def test_every_public_name_is_there_and_says_what_it_is(name: str) -> None:
+def test_public_names_exist_and_have_docstrings(name: str) -> None:
     found = getattr(bc, name)
     if name != "__version__":
         assert (inspect.getdoc(found) or "").strip(), f"bc.{name} has no docstring"
@@ -72,7 +72,7 @@ def members(name: str) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("name", bc.__all__)
-def test_every_member_of_a_public_class_says_what_it_is(name: str) -> None:
+def test_public_members_have_docstrings(name: str) -> None:
     found = getattr(bc, name)
     if is_dataclass(found):
         assert not (found.__doc__ or "").startswith(f"{name}("), f"bc.{name} has the docstring of its fields only"
@@ -216,7 +216,7 @@ def test_help_of_a_kernel_teaches() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shapes_are_as_the_table_says(name: str) -> None:
+def test_shapes_equal_those_of_the_table(name: str) -> None:
     q = QUANTITIES[name]
     of_loops = "loops" in q.shape or "equations" in q.shape
     # more positions than velocities; no rotors, which would add constraints

@@ -44,7 +44,7 @@ def axes(kind: str, m: Mechanism, q: Array) -> Array:
 
 
 @pytest.mark.parametrize("kind", FREE)
-def test_it_is_that_of_fixed_axes(kind: str) -> None:
+def test_armature_equals_that_of_fixed_axes(kind: str) -> None:
     one, series = in_one(kind), in_series(kind)
     q, v, tau = one.random(3)
     H = axes(kind, one, q)
@@ -59,7 +59,7 @@ def test_it_is_that_of_fixed_axes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FREE)
-def test_its_derivatives_are_differences(kind: str) -> None:
+def test_armature_derivatives_equal_finite_differences(kind: str) -> None:
     m = random_tree(2, [kind, "revolute"], [0, 1], rooted=True)
     m = replace(m, joints=(replace(m.joints[0], armature=ARMATURE), *m.joints[1:]))
     q, v, tau = m.random(1)

@@ -69,7 +69,7 @@ def test_on_a_loop_it_does_the_same_work() -> None:
     assert power == pytest.approx((m.jacobian(q, frame) @ v) @ [1.0, 2.0, 0.0, 0.0, 0.0, 0.5], abs=1e-12)
 
 
-def test_what_a_record_and_a_system_say() -> None:
+def test_record_and_system_name_their_forces() -> None:
     s = bc.system(arm(), forces={"hand": Soil()})
     assert "force on hand: Soil" in str(s)
     assert "Soil" in bc.simulate(s, 0.01).provenance["forces"]["hand"]

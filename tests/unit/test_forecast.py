@@ -21,7 +21,7 @@ from bellcrank.graph import recursion, recursion_nodes
 DYNAMICS = Request("forward_dynamics")
 
 
-def test_what_is_shared_grows_with_the_bodies_and_what_is_not_with_the_operations() -> None:
+def test_forecast_bytes_grow_with_bodies_or_operations() -> None:
     chain = bc.zoo.chain(200)
     rolled = graphs.build_forecast(chain, DYNAMICS, calls=True)
     straight = graphs.build_forecast(chain, DYNAMICS, calls=False)
@@ -41,7 +41,7 @@ def test_the_forecast_of_written_out_code_is_about_right() -> None:
         assert 0.5 < found.operations / graphs.graph(m, "forward_dynamics").count().arithmetic < 6.0, name
 
 
-def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_beyond_memory_raises_before_tracing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(forecast, "free_memory", lambda: 1e5)
     monkeypatch.setattr(graphs, "trace_quantity", lambda *_: pytest.fail("it was begun"))
@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_said_before_it_is_traced(tmp_path: Path, monkeypat
         bc.kernel(bc.zoo.chain(70), "forward_dynamics")
 
 
-def test_what_is_shared_is_not_written_out_where_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursion_beyond_memory_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
     monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
     monkeypatch.setattr(recursion_nodes, "expand", lambda *_: pytest.fail("it was begun"))
@@ -123,13 +123,13 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
     assert "\rbuilding chain:500 ... 0 s\x1b[K" in screen.getvalue()
 
 
-def test_memory_is_asked_of_the_system() -> None:
+def test_free_memory_is_read_from_the_system() -> None:
     assert memory_limits.free_memory() > 1e6
     with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
         memory_limits.check_memory("it", 1e18, "take less")
 
 
-def test_laying_out_what_takes_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_scheduling_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "WARNING_SECONDS", 0.1)
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations are scheduled one by one.*body by body"):
         bc.schedule(bc.zoo.chain(70), machine="complete:2", method="aba")

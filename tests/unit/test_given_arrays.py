@@ -74,7 +74,7 @@ TAKERS: dict[str, Callable[[Given], Any]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("taker", TAKERS)
-def test_what_holds_no_real_numbers_is_refused(taker: str, kind: str) -> None:
+def test_arrays_without_real_numbers_are_rejected(taker: str, kind: str) -> None:
     with pytest.raises(BellcrankError) as said:
         TAKERS[taker](KINDS[kind])
     assert len(str(said.value)) > 15

@@ -15,7 +15,7 @@ PLANT = bc.system(CHAIN, control=lambda t, q, v, x, u: [u["a"], -u["a"]], inputs
 END = CHAIN.columns[0][0] + ".q"
 
 
-def test_shapes_are_those_of_what_was_given() -> None:
+def test_gradient_shapes_equal_input_shapes() -> None:
     found = bc.gradient(PLANT, 0.01, np.zeros((3, 2, 2)), final=END, inputs={"a": np.zeros(5)}, input_step=0.002)
     assert found.value.shape == (3, 2)
     assert found.inputs["a"].shape == (3, 2, 5)

@@ -143,7 +143,7 @@ def test_json_is_enough_to_rebuild_the_values() -> None:
     assert data["inputs"] == {"x": [2], "t": []}
 
 
-def test_where_branches_without_branching() -> None:
+def test_selection_needs_no_branch() -> None:
     g = trace("relu", lambda x: {"y": where(x > 0.0, x, 0.1 * x)}, {"x": ()})
     np.testing.assert_allclose(g.evaluate(x=[-1.0, 2.0])["y"], [-0.1, 2.0])
 
@@ -162,7 +162,7 @@ for name in ("forward_dynamics", "mass_matrix", "momentum"):
 """
 
 
-def test_the_same_mechanism_gives_the_same_text_in_every_process() -> None:
+def test_text_is_equal_in_every_process() -> None:
     """Two processes with different hash seeds print the same graph.
 
     The text depends on no id() and no order of a set.
@@ -198,7 +198,7 @@ SOLVED = [(q, m.name) for q in QUANTITIES for m in METHODS.values() if q in m.so
 
 
 @pytest.mark.parametrize(("quantity", "method"), SOLVED)
-def test_every_node_of_a_method_says_what_it_is(quantity: str, method: str) -> None:
+def test_every_node_of_a_method_has_a_label(quantity: str, method: str) -> None:
     option = {"frame": {"frame": "f3"}, "frames": {"wrenches": ("f3",)}, "": {}}[QUANTITIES[quantity].option]
     m = LOOPED if method == "closure" else EVERY
     g = graphs.graph(m, quantity, method, **option)
@@ -216,7 +216,7 @@ def test_labels_speak_of_bodies_and_of_the_letters_of_the_papers() -> None:
     assert {"Ic[b0]", "F[b1]", "L[b2]", "a[b0]"} <= labels
 
 
-def test_what_is_no_number_is_not_evaluated() -> None:
+def test_non_numbers_are_not_evaluated() -> None:
     g = trace("g", lambda x: {"y": [x[0] * 2.0 + x[1]]}, {"x": (2,)})
     for wrong in ([1.0, None], [1j, 2.0], ["a", "b"], [object(), 1.0], {"x": 1.0}):
         with pytest.raises(InputError, match=r'g: input "x" is .*expected real numbers'):

@@ -131,7 +131,7 @@ def test_a_call_may_be_given_free_numbers_of_a_model() -> None:
     assert h.evaluate(x=[5.0, 0.0], p=[4.0])["y"] == 60.0
 
 
-def test_drawings_know_calls(called: Graph) -> None:
+def test_drawings_show_calls(called: Graph) -> None:
     for text in (str(called), called.dot(), called.json(), called.svg()):
         assert "inner" in text
 
@@ -181,7 +181,7 @@ MEETINGS = {
 
 @pytest.mark.parametrize("meeting", MEETINGS.values(), ids=MEETINGS)
 @pytest.mark.parametrize("before", [0, 3])
-def test_a_symbol_of_an_earlier_trace_is_told_apart(meeting: Any, before: int) -> None:
+def test_symbol_of_an_earlier_trace_raises(meeting: Any, before: int) -> None:
     """A symbol of an earlier trace raises an error.
 
     before: number of nodes of the second trace, so that the old serial number exists there too, or does not.
@@ -199,7 +199,7 @@ def test_a_symbol_of_an_earlier_trace_is_told_apart(meeting: Any, before: int) -
         trace("second", second, {"x": ()})
 
 
-def test_a_control_that_remembers_a_symbol_is_told_so() -> None:
+def test_control_that_stores_a_symbol_raises() -> None:
     class Filter:
         last: Any = 0.0
 

@@ -57,7 +57,7 @@ def compiled(graph: Graph, monkeypatch: pytest.MonkeyPatch, dtype: str = "float6
 @pytest.mark.parametrize(
     ("blocks", "beside", "used"), [(1, False, False), (2, False, False), (1, True, False), (1, False, True)]
 )
-def test_loops_over_columns_give_what_the_graph_does(
+def test_loops_over_columns_equal_the_graph(
     columns: int, blocks: int, beside: bool, used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = product(columns, blocks, beside, used)
@@ -139,7 +139,7 @@ def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypat
     np.testing.assert_allclose(k(A[3], B[3]), want[3], rtol=1e-12, atol=1e-13)
 
 
-def test_a_tile_reads_what_is_known_before_it() -> None:
+def test_tile_reads_only_earlier_values() -> None:
     body = outline_columns(twice(8)).calls[0].body  # type: ignore[attr-defined]
     s = LLVMPrinter(body, 1, 1, "float64", [], called={})
     for most in (1, 3, 100):
@@ -157,7 +157,7 @@ def test_a_tile_reads_what_is_known_before_it() -> None:
                 seen.add(n.serial)
 
 
-def test_what_is_known_by_fewer_operations_is_a_loop_where_lanes_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_symmetric_product_is_a_loop_where_lanes_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A symmetric product is a loop where lanes would be empty, although a trace computes only one half of it."""
 
     def body(A: Any) -> dict[str, Any]:

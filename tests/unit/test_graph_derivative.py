@@ -108,7 +108,7 @@ def test_shapes_and_names() -> None:
     close(g.jacobian("B", "A").evaluate(**at)["dB_dA"], differences(g, "B", "A", **at), 1e-10)
 
 
-def test_what_does_not_depend_is_a_plain_zero() -> None:
+def test_independent_derivative_is_a_constant_zero() -> None:
     g = trace("sparse", lambda x: {"y": [sin(x[0]), x[1], 2.0]}, {"x": (3,)})
     for mode in ("forward", "reverse"):
         J = g.jacobian("y", "x", mode)
@@ -159,7 +159,7 @@ BRANCHES = {
 
 @pytest.mark.parametrize("name", BRANCHES)
 @pytest.mark.parametrize("mode", ["forward", "reverse", "jvp", "vjp"])
-def test_of_a_choice_it_is_the_derivative_of_what_is_taken(name: str, mode: str) -> None:
+def test_derivative_of_a_selection_is_that_of_the_selected_value(name: str, mode: str) -> None:
     """The derivative of a selection is that of the selected value, even if the other one is infinite or NaN."""
     function, x, want = BRANCHES[name]
     graph = trace("branch", lambda x: {"y": [function(x)]}, {"x": (2,)})
@@ -173,7 +173,7 @@ def test_of_a_choice_it_is_the_derivative_of_what_is_taken(name: str, mode: str)
     np.testing.assert_array_equal(found, want)
 
 
-def test_what_has_no_weight_has_no_share() -> None:
+def test_zero_weight_contributes_no_gradient() -> None:
     """A value with weight zero contributes zero to the gradient, whatever its slope.
 
     Example: the gradient of a distance where it is zero.
@@ -192,7 +192,7 @@ def test_derivatives_of_derivatives() -> None:
     assert d2.evaluate(x=2.0)["ddy_dx_dx"] == pytest.approx(12.0)
 
 
-def test_labels_of_derivatives_say_what_was_differentiated() -> None:
+def test_labels_of_derivatives_name_the_quantity() -> None:
     J = graphs.graph(random_tree(4, ["revolute"] * 2), "bias").jacobian("bias", "q")
     assert all(n.label for n in J.nodes if n.op != "input")
     assert any(n.label.startswith("d f[") for n in J.nodes)

@@ -61,7 +61,7 @@ def test_the_second_derivative_is_symmetric_and_right() -> None:
     np.testing.assert_allclose(H[1], (sides[0] - sides[1]) / (2 * h), atol=1e-5 * np.abs(H).max())
 
 
-def test_sparsity_is_what_the_operations_let_through(graph: Graph) -> None:
+def test_sparsity_follows_from_operations(graph: Graph) -> None:
     assert graph.sparsity("y", "x").tolist() == [[True, True, True], [True, True, False], [False, False, False]]
     assert graph.sparsity("z", "k").tolist() is True
     assert bc.kernel(bc.zoo.tree(7), "mass_matrix").graph.sparsity("mass_matrix", "q").any(axis=-1).sum() < 49
@@ -99,7 +99,7 @@ def test_behind_calls_there_are_calls() -> None:
     np.testing.assert_allclose(bc.compile(back)(u, w), back.evaluate(u=u, w_z=w)["g_u"], rtol=1e-13)
 
 
-def test_what_is_handed_on_is_not_waited_for() -> None:
+def test_passed_through_inputs_are_the_arguments() -> None:
     """An input that a called graph returns unchanged is the argument itself, also in the pullback.
 
     The rest are results.
@@ -110,7 +110,7 @@ def test_what_is_handed_on_is_not_waited_for() -> None:
     np.testing.assert_allclose(outer.vjp().evaluate(u=[0.7, 0.3], w_z=[2.0, 5.0])["g_u"], [5.0 * np.cos(0.7), 6.0])
 
 
-def test_what_is_known_need_not_be_computed() -> None:
+def test_known_values_are_not_computed() -> None:
     inner = trace("inner", lambda x: {"y": [bc.sin(x[0]) * x[1]]}, {"x": (2,)})
     outer = trace("outer", lambda u: {"z": [inner.call(x=u)["y"][0] * u[0]]}, {"u": (2,)})
     (told,) = (node for node in outer.nodes if node.op == "result")

@@ -35,7 +35,7 @@ def same(a: bc.Record, b: bc.Record) -> None:
         np.testing.assert_array_equal(a[name], b[name])
 
 
-def test_what_is_written_is_the_record(tmp_path: Path) -> None:
+def test_written_file_equals_the_record(tmp_path: Path) -> None:
     drive = bc.Drive(bc.zoo.chain(2), 1000.0, record=tmp_path / "a.mcap")
     for k in range(2):  # a reset starts another file
         drive.start()
@@ -152,7 +152,7 @@ def test_the_command_ends_with_report_and_record(tmp_path: Path, kind: str) -> N
     assert bc.load_record(path).sealed
 
 
-def test_what_cannot_be_written_is_said_before_the_time_runs(tmp_path: Path) -> None:
+def test_unwritable_record_raises_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "there.mcap").write_text("")
     for name, message in (
         ("a.csv", "ends in .mcap"),

@@ -55,7 +55,7 @@ def test_a_batch_is_its_runs(task: str) -> None:
     assert terminated.dtype == truncated.dtype == bool
 
 
-def test_the_end_of_a_run_is_told_apart_from_its_limit() -> None:
+def test_termination_differs_from_truncation() -> None:
     envs = make("cart_pole", 64, limit=0.4)
     assert envs.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
     envs.reset(seed=0)
@@ -104,7 +104,7 @@ def test_a_real_robot_reaches() -> None:
     np.testing.assert_allclose(y[:, :3], envs.stepper.state[:, 12:] - where, atol=1e-12)
 
 
-def test_what_cannot_be_says_why() -> None:
+def test_invalid_environments_raise() -> None:
     with pytest.raises(bc.InputError, match="no inputs"):
         Env(bc.system(bc.zoo.pendulum()))
     with pytest.raises(bc.InputError, match="low is"):

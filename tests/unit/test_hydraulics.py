@@ -160,7 +160,7 @@ def test_stops_push_back_beyond_the_ends_and_never_pull() -> None:
 # -- runs
 
 
-def test_it_extends_with_the_rated_flow_and_stalls_at_its_stop() -> None:
+def test_cylinder_extends_at_rated_flow_and_stalls_at_its_stop() -> None:
     run = pushed(SLOW, spool=1.0, seconds=8.0)
     steady = (run.t > 1.0) & (run["slide.q"] < 0.3)
     assert steady.sum() > 20
@@ -172,7 +172,7 @@ def test_it_extends_with_the_rated_flow_and_stalls_at_its_stop() -> None:
     assert abs(run["slide.v"][-1]) < 1e-5
 
 
-def test_it_retracts_faster_for_its_rod_side_is_smaller() -> None:
+def test_cylinder_retracts_faster_by_its_smaller_rod_side() -> None:
     run = pushed(SLOW, spool=-1.0, seconds=4.0)
     steady = (run.t > 0.8) & (run["slide.q"] > -0.4)
     assert steady.sum() > 10

@@ -118,7 +118,7 @@ def test_estimates_are_inside_their_errors() -> None:
     assert "lost" not in str(found[0]).partition("link2")[0] or found[0].lost
 
 
-def test_what_a_motion_does_not_tell_is_said_and_left_alone() -> None:
+def test_unidentifiable_parameters_are_reported_and_unchanged() -> None:
     m = two_links()
     base = idf.base_parameters(m)
     t = np.linspace(0, 5, 400)

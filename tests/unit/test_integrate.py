@@ -19,13 +19,13 @@ def test_an_unknown_name_lists_the_known() -> None:
         integrator("dopri")
 
 
-def test_every_integrator_says_where_it_is_from() -> None:
+def test_every_integrator_has_a_source() -> None:
     for name, method in INTEGRATORS.items():
         assert name == method.name
         assert any(str(year) in method.source for year in range(1900, 2030))
 
 
-def test_implicit_methods_ask_for_the_jacobian() -> None:
+def test_implicit_methods_need_the_jacobian() -> None:
     problem = Problem(lambda t, y: [-y[0]], 0, 0, 1)
     for method in (m for m in INTEGRATORS.values() if m.stiff):
         with pytest.raises(InputError, match=f"{method.name}.*jacobian.*dopri5"):

@@ -63,7 +63,7 @@ def test_an_unknown_kind() -> None:
         bc.interp(0.5, XS, YS, "cubic")
 
 
-def test_what_is_no_number_is_named() -> None:
+def test_non_numbers_raise() -> None:
     for x in (int, "0.5", None):
         with pytest.raises(bc.InputError, match=r"interp: x is .*; expected a number"):
             bc.interp(x, [0.0, 1.0], [0.0, 1.0])  # type: ignore[arg-type]

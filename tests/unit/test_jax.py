@@ -65,7 +65,7 @@ def test_gradients_of_a_batch() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
-def test_of_second_order_and_of_several_results() -> None:
+def test_second_derivatives_and_several_results() -> None:
     f = wrap(bc.compile(lambda x, k: {"a": bc.sin(x[0]) * x[1] * k, "b": x * x * k}, inputs={"x": 2, "k": ()}))
     x = jnp.array([0.3, 0.4])
     assert set(f(x, 2.0)) == {"a", "b"}
@@ -141,7 +141,7 @@ def test_a_transition_that_is_none() -> None:
     assert list(bc.stepper(plant()).transition.signature.inputs) == ["y", "u"]
 
 
-def test_what_is_no_array() -> None:
+def test_non_arrays_raise() -> None:
     f = wrap(bc.compile(lambda x: 2.0 * x, inputs={"x": 2}, dtype="float32"))
     for x in (None, "x", object(), np.zeros(2, complex)):
         with pytest.raises(bc.InputError, match="expected an array of real numbers"):

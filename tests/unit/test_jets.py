@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_they_are_those_of_a_graph(name: str) -> None:
+def test_jets_equal_graph_derivatives(name: str) -> None:
     f = bc.compile(FUNCTIONS[name], inputs={"x": ()}, name="f")
     first = f.derivative("x")
     for x in (-0.83, 0.07, 0.55, 1.31):
@@ -54,6 +54,6 @@ def test_symbols_on_the_left() -> None:
     np.testing.assert_allclose(f(0.5), [1.0, -1.0, 0.5, -2.0, 0.0, 0.0, -1.0, 1.0])
 
 
-def test_it_has_no_truth() -> None:
+def test_jet_has_no_truth_value() -> None:
     with pytest.raises(TraceError, match="where"):
         bool(Jet(1.0))

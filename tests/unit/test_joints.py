@@ -147,7 +147,7 @@ def test_difference_is_integrate_undone(name: str, size: float) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("size", [0.0, 1e-6, 0.06, 0.07, 1.7])
-def test_difference_has_the_derivative_of_what_it_undoes(name: str, size: float) -> None:
+def test_derivative_of_difference_undoes_integrate(name: str, size: float) -> None:
     """The derivative of `difference` is nearly as accurate as its value, on both sides of the switch to the series."""
     kind = make(name)
     q, v, w = state(kind)
@@ -200,7 +200,7 @@ def test_forces_on_coordinates_have_the_power_of_forces_on_velocities(name: str)
 
 
 @pytest.mark.parametrize(("name", "angle0"), VARIANTS)
-def test_what_is_unfelt_looks_the_same_from_the_parent(name: str, angle0: float) -> None:
+def test_unfelt_inertia_is_constant_in_the_parent(name: str, angle0: float) -> None:
     """Inertia that no motion of the joint changes, seen from the parent, may be moved to the parent."""
     kind = make(name, angle0)
     given = kind.unfelt(Inertia(1.5, Vec(0.1, 0.2, 0.3), SymMat(1.0, 1.2, 1.4, 0.1, 0.2, 0.3)))

@@ -140,7 +140,7 @@ def test_memoryviews(arm: Mechanism, dynamics: Kernel) -> None:
 # -- out=, keywords, threads
 
 
-def test_an_out_of_another_shape_is_told_how_to_be_reshaped(arm: Mechanism) -> None:
+def test_out_of_another_shape_raises_with_a_remedy(arm: Mechanism) -> None:
     q, v, _ = arm.random(1)
     out = np.zeros(1)
     with pytest.raises(bc.InputError, match=r"of shape \(\); got float64 \(1,\)\..*out\.reshape\(\(\)\)"):
@@ -296,7 +296,7 @@ def test_bad_calls_are_explained(arm: Mechanism, dynamics: Kernel, case: str) ->
     assert str(caught.value).startswith("forward_dynamics")
 
 
-def test_a_nan_is_found_wherever_it_is(arm: Mechanism, dynamics: Kernel) -> None:
+def test_nan_is_found_in_every_element(arm: Mechanism, dynamics: Kernel) -> None:
     """A NaN is found in every element of every input, in whole blocks and in the tail, on one thread and on two."""
     two = bc.kernel(arm, "forward_dynamics", threads=2)
     inputs = dict(zip("qvt", arm.random(0, (19,))))
@@ -413,13 +413,13 @@ def test_bad_wrenches(arm: Mechanism, wrenches: Any, message: str) -> None:
         arm.forward_dynamics(q, v, tau, wrenches=wrenches)
 
 
-def test_a_mechanism_knows_its_quantities_and_nothing_else(arm: Mechanism) -> None:
+def test_mechanism_has_quantities_as_attributes(arm: Mechanism) -> None:
     with pytest.raises(AttributeError, match="no attribute 'inverse_kinematics'"):
         _ = arm.inverse_kinematics
     assert arm.mass_matrix is arm.mass_matrix  # compiled once
 
 
-def test_a_kernel_shows_what_it_is(dynamics: Kernel) -> None:
+def test_kernel_repr_and_attributes(dynamics: Kernel) -> None:
     assert repr(dynamics) == f"<Kernel forward_dynamics by {dynamics.method}, float64, 1 thread>"
     assert dynamics.method in ("aba", "crba")
     assert dynamics.graph.count().arithmetic > 0
@@ -464,7 +464,7 @@ def test_graph_of_a_quantity_without_compiling(arm: Mechanism) -> None:
 @pytest.mark.parametrize(
     ("kind", "inertia"), [("spherical", (0, 0, 0)), ("floating", (0, 0, 0)), ("floating", (0, 0.1, 0.1))]
 )
-def test_what_can_move_without_moving_inertia_is_refused(kind: str, inertia: tuple[float, ...]) -> None:
+def test_motion_without_inertia_is_rejected(kind: str, inertia: tuple[float, ...]) -> None:
     """Joints that can move without moving inertia are refused: a point on a ball joint, a thin rod in space.
 
     Rounding would give accelerations of 1e16.
@@ -501,7 +501,7 @@ def dummy_between(inertia: float) -> Mechanism:
     return b.build()
 
 
-def test_bodies_that_resist_by_themselves_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_inertia_check_implies_the_full_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mechanism that passes the quick check of bodies also passes the full check of the mass matrix, which is
     skipped.
     """

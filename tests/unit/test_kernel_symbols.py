@@ -24,7 +24,7 @@ def test_gravity_is_held() -> None:
     assert np.abs(fallen.q - q0).max() > 0.1
 
 
-def test_every_way_to_ask() -> None:
+def test_quantities_accept_symbols_in_every_call_form() -> None:
     arm = bc.zoo.excavator()
     q, v, tau = arm.random(2)
     frame = list(arm.frames)[-1]
@@ -48,7 +48,7 @@ def test_every_way_to_ask() -> None:
     assert found["T"] == pytest.approx(arm.kinetic_energy(q, v))
 
 
-def test_its_derivative_is_the_derivative() -> None:
+def test_derivative_of_a_called_kernel_is_exact() -> None:
     arm = bc.zoo.puma600()
     q, v, tau = arm.random(0)
     f = bc.compile(lambda q, v, tau: 2.0 * arm.forward_dynamics(q, v, tau), inputs={"q": 6, "v": 6, "tau": 6}, name="f")

@@ -44,12 +44,12 @@ def test_bad_input(arguments: dict[str, Any], match: str) -> None:
         bc.linearize(arm(), **arguments)
 
 
-def test_what_is_no_mechanism_is_named() -> None:
+def test_non_mechanism_raises() -> None:
     with pytest.raises(bc.InputError, match="expected a Mechanism"):
         bc.linearize("arm")  # type: ignore[arg-type]
 
 
-def test_an_input_without_a_value_is_asked_for() -> None:
+def test_input_without_a_value_raises() -> None:
     plant = bc.system(arm(), [PD("elbow", 1.0, 1.0)], lambda t, q, v, x, u: [u["target"]], inputs=["target"])
     with pytest.raises(bc.InputError, match="nothing is given for target"):
         bc.linearize(plant)
@@ -66,7 +66,7 @@ def test_loops_must_be_closed() -> None:
         bc.linearize(m, independent=["A", "B"])
 
 
-def test_a_singular_configuration_is_not_a_number_and_said() -> None:
+def test_singular_configuration_gives_nan_and_a_message() -> None:
     """A singular operating point gives NaN and a message, and does not affect the other points.
 
     A flat parallelogram can move in two ways.
@@ -112,7 +112,7 @@ def test_results_go_to_other_processes() -> None:
     assert rest.inputs.keys() == {"shoulder.tau", "elbow.tau"}
 
 
-def test_it_prints() -> None:
+def test_linear_system_prints() -> None:
     text = str(bc.linearize(arm()))
     assert "arm: the rate, 4 states, 2 inputs, 4 outputs" in text
     assert "elbow.tau" in text
@@ -130,7 +130,7 @@ def test_sampled_controllers_are_refused() -> None:
 MANY = {"shoulder.q": np.linspace(-1.0, 1.0, 50), "elbow.v": 0.3}
 
 
-def test_where_many_points_are_computed() -> None:
+def test_many_points_agree_on_threads_and_gpu() -> None:
     """Many points give the same bits on several threads; without a GPU the CPU is used, with a message."""
     want = bc.linearize(arm(), at=MANY)
     np.testing.assert_array_equal(bc.linearize(arm(), at=MANY, threads=2).A, want.A)

@@ -121,7 +121,7 @@ def test_rack_and_pinion() -> None:
     assert b.build().loops == (Loop("mesh", "rack", value=0.05, joints=("turn", "slide")),)
 
 
-def test_a_distance_is_what_it_is_unless_told() -> None:
+def test_distance_defaults_to_the_initial_one() -> None:
     b = tree()
     b.close("rod", "distance", "rocker", "ground", point_a=(2, 0.5, 0), point_b=(3, 0.5, 0))
     b.close("cord", "distance", "rocker", "ground", point_a=(2, 0.4, 0), point_b=(3, 0.5, 0), distance=1.5)
@@ -361,7 +361,7 @@ def test_a_loop_of_fixed_joints() -> None:
         ({"ratio": 2.0, "joints": ("R1", "R2")}, {"ratio": 2.0, "offset": 1.0, "joints": ("R1", "R2")}, False),
     ],
 )
-def test_what_is_said_twice(first: dict[str, Any], second: dict[str, Any], agree: bool) -> None:
+def test_loops_defined_twice(first: dict[str, Any], second: dict[str, Any], agree: bool) -> None:
     b = tree()
     b.close("one", "gear", **first)
     b.close("two", "gear", **second)

@@ -87,7 +87,7 @@ def test_a_file_of_another_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_anywhere_it_says_so(kind: str, tmp_path: Path) -> None:
+def test_truncated_file_raises(kind: str, tmp_path: Path) -> None:
     whole, path = text(kind), tmp_path / "k.op4"
     for n in range(0, len(whole.rstrip()) - 24, 7):
         path.write_text(whole[:n])
@@ -105,7 +105,7 @@ def test_cut_anywhere_it_says_so(kind: str, tmp_path: Path) -> None:
         ("       2       2       2", "       2       x       2", "3 whole numbers"),
     ],
 )
-def test_what_is_wrong_is_named(old: str, new: str, what: str, tmp_path: Path) -> None:
+def test_errors_in_op4_are_named(old: str, new: str, what: str, tmp_path: Path) -> None:
     path = tmp_path / "k.op4"
     path.write_text(text("dense").replace(old, new))
     with pytest.raises(ReadError, match=what):
@@ -157,7 +157,7 @@ def test_binary_files(kind: str, end: str, word: int, tmp_path: Path) -> None:
             bc.read_matrix(path, "MAA")
 
 
-def test_what_is_binary_and_no_matrix(tmp_path: Path) -> None:
+def test_binary_file_without_a_matrix_raises(tmp_path: Path) -> None:
     for name, data in (("k.op4", b"\x18\0\0\0\4\0\0\0"), ("k.mtx", b"a\0b"), ("z.op4", bytes(100))):
         path = tmp_path / name
         path.write_bytes(data)
@@ -196,7 +196,7 @@ def test_abaqus(half: bool, tmp_path: Path) -> None:
         ("1,9,1,9,1.0", "1 to 6"),
     ],
 )
-def test_what_abaqus_does_not_write(rest: str, what: str, tmp_path: Path) -> None:
+def test_errors_in_abaqus_files_are_named(rest: str, what: str, tmp_path: Path) -> None:
     path = tmp_path / "k.mtx"
     path.write_text("1,1,1,1,2.0\n" + rest)
     with pytest.raises(ReadError, match=what):

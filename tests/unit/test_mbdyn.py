@@ -34,7 +34,7 @@ def swinging(structure: Any, pin: str = "pin") -> Any:
     return b.build()
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_structure_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "bar.fem"
     structure = lumped()
     bc.write_fem(path, structure)
@@ -53,7 +53,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert second == pytest.approx(first, rel=1e-7, abs=1e-7 * np.abs(first).max())
 
 
-def test_a_cut_file_says_so(tmp_path: Path) -> None:
+def test_truncated_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "bar.fem"
     bc.write_fem(path, lumped())
     whole = path.read_text()
@@ -63,7 +63,7 @@ def test_a_cut_file_says_so(tmp_path: Path) -> None:
             bc.read_fem(path, {"eye": 1})
 
 
-def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+def test_errors_in_a_file_are_named(tmp_path: Path) -> None:
     path = tmp_path / "bar.fem"
     bc.write_fem(path, lumped())
     for at, text in (({}, "no interfaces"), ({"eye": 99}, "no node")):

@@ -12,7 +12,7 @@ def place(a) -> int:
     return a.__array_interface__["data"][0]
 
 
-def test_used_again_once_nobody_looks(monkeypatch) -> None:
+def test_released_rows_are_reused(monkeypatch) -> None:
     monkeypatch.setattr(batch_execution, "REUSED_SIZE_NUMBERS", 50)
     m = RowMemory()
     first = m.rows((10, 10))
@@ -30,7 +30,7 @@ def test_used_again_once_nobody_looks(monkeypatch) -> None:
     del column
 
 
-def test_what_is_far_too_large_is_given_back(monkeypatch) -> None:
+def test_oversized_memory_is_released(monkeypatch) -> None:
     monkeypatch.setattr(batch_execution, "REUSED_SIZE_NUMBERS", 50)
     m = RowMemory()
     m.rows((1000,))

@@ -192,7 +192,7 @@ def test_scenes_that_hold_each_other_have_an_end(tmp_path: Path) -> None:
             read_mesh(tmp_path / name)
 
 
-def test_what_is_missing_large_or_another_thing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_large_or_invalid_meshes_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ReadError, match="the mesh does not exist"):
         read_mesh(tmp_path / "nowhere.stl")
     with pytest.raises(ReadError, match=r"readable are \.stl"):

@@ -34,7 +34,7 @@ def test_every_moment_is_shown_in_its_time(tmp_path: Path) -> None:
     assert "<script" not in file.read_text("utf-8")
 
 
-def test_what_goes_away_is_followed(tmp_path: Path) -> None:
+def test_camera_follows_a_moving_mechanism(tmp_path: Path) -> None:
     b = bc.Builder("<sled>")
     b.body("sled", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.joint("slide", "prismatic", "ground", "sled", axis=(1, 0, 0))

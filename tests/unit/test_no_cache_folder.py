@@ -49,7 +49,7 @@ def nowhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp
     return request.param
 
 
-def test_kernels_compile_anew_and_one_line_says_so(nowhere: str) -> None:
+def test_kernels_compile_without_a_cache_with_one_warning(nowhere: str) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for scale in (1.0, 2.0):

@@ -40,7 +40,7 @@ def test_joints_by_their_limits_and_by_the_size_of_the_mechanism() -> None:
     assert all(math.isfinite(x) and x > 0 for x in found.values())
 
 
-def test_parts_say_it_of_their_states_and_others_follow_by_their_unit() -> None:
+def test_nominal_values_come_from_parts_or_units() -> None:
     valve = ProportionalValve(flow=1e-3, p_pump=bc.parameter("pump", 2.5e7, "Pa"), relief=3e7)
     motor, electric = (
         HydraulicMotor("turn", valve, displacement=1e-4),

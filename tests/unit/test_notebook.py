@@ -68,7 +68,7 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
     assert all(-50 < x < static_picture.WIDTH + 50 for x in numbers)
 
 
-def test_what_is_near_is_drawn_last() -> None:
+def test_nearest_body_is_drawn_last() -> None:
     """The nearer of two boxes in line with the camera is drawn last."""
     b = bc.Builder("two")
     eye = static_picture._view_rotation(np.array([0.0, 0.0, 1.0]))[2]

@@ -34,7 +34,7 @@ def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatc
     assert np.allclose(driven.q, run.q[rows], atol=1e-12)
 
 
-def test_on_linux_the_loop_asks_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linux_uses_the_system_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(realtime_memory.sys, "platform", "linux")
     assert realtime_memory.default_clock() is None
 
@@ -49,7 +49,7 @@ def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock.sleep(until)  # already over
 
 
-def test_code_that_names_what_a_system_does_not_have_is_loaded() -> None:
+def test_code_with_missing_system_functions_is_loaded() -> None:
     address = ctypes.cast(host.MISSING_FUNCTION, ctypes.c_void_p).value
     assert address
     assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == -1
@@ -75,7 +75,7 @@ def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory_limits.free_memory() == float("inf")
 
 
-def test_a_system_without_priorities_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_without_priorities_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def nameless(*_: Any, **__: Any) -> Any:
         raise TypeError("bad argument type for built-in operation")  # as Windows raises it for CDLL(None)
 

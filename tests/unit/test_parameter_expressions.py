@@ -51,7 +51,7 @@ def test_one_interpreter() -> None:
     np.testing.assert_allclose(g.evaluate(q=1.0, p=p)["y"][:, 0], 1.0 + np.array(expected))
 
 
-def test_a_graph_must_know_its_parameters() -> None:
+def test_graph_needs_its_parameters() -> None:
     with pytest.raises(bc.TraceError, match=r'free parameter "m" met a traced scalar.*Known: x'):
         trace("y", lambda q: {"y": q * m}, {"q": ()}, ["x"])
 
@@ -88,7 +88,7 @@ def test_one_name_means_one_thing() -> None:
         b.build()
 
 
-def test_what_moves_nothing_is_reported() -> None:
+def test_parameter_without_effect_is_reported() -> None:
     b = bc.Builder("welded")
     b.body("base", mass=bc.parameter("m", 1.0))
     b.joint("weld", "fixed", "ground", "base")

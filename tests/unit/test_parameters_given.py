@@ -48,7 +48,7 @@ WRONG = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("values", "words"), WRONG, ids=[str(k) for k in range(len(WRONG))])
-def test_what_cannot_be_is_refused(way: str, values: dict[str, Any], words: str) -> None:
+def test_invalid_values_are_rejected(way: str, values: dict[str, Any], words: str) -> None:
     with pytest.raises(bc.InputError) as caught:
         WAYS[way](M, values)
     assert words in str(caught.value).replace('"mass"[1]', '"mass"')
@@ -90,7 +90,7 @@ def test_numbers_that_follow_from_several() -> None:
 
 
 @pytest.mark.parametrize("target", [{}, {"dtype": "float32"}, {"threads": 2}])
-def test_an_array_of_them_is_only_asked_to_be_finite(target: Any) -> None:
+def test_arrays_of_values_are_only_checked_to_be_finite(target: Any) -> None:
     """Arrays of values are only checked to be finite.
 
     They go directly to machine code, and searches pass through unphysical values (docs/parameters.md).

@@ -36,7 +36,7 @@ def numbers(part: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("part", ELEMENTS, ids=lambda e: type(e).__name__)
-def test_of_elements(part: Any) -> None:
+def test_invalid_numbers_of_elements_raise(part: Any) -> None:
     m = bc.zoo.chain(2)
     bc.system(m, elements=[part])
     assert numbers(part)
@@ -47,7 +47,7 @@ def test_of_elements(part: Any) -> None:
 
 
 @pytest.mark.parametrize("part", FORCES, ids=lambda e: type(e).__name__)
-def test_of_forces(part: Any) -> None:
+def test_invalid_numbers_of_forces_raise(part: Any) -> None:
     m = bc.zoo.chain(2)
     for name in numbers(part):
         for bad in BAD:
@@ -103,13 +103,13 @@ def _tyre(without: tuple[str, ...] = (), coefficients: Any = MAGIC, **numbers: A
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_what_no_part_can_be_is_refused_where_it_is_made(said: str) -> None:
+def test_invalid_part_is_rejected_when_created(said: str) -> None:
     _contact(), _tyre()
     with pytest.raises(InputError, match=said):
         REFUSED[said]()
 
 
-def test_what_may_have_no_end_and_what_is_left_free() -> None:
+def test_infinite_and_free_numbers_of_parts() -> None:
     m = bc.zoo.chain(2)
     bc.system(m, elements=[forces.EndStop("e", ("joint1",), upper=math.inf, lower=-1.0, stiffness=1.0)])
     bc.system(m, forces={"link2": Pad(bc.parameter("height", 0.0))})
@@ -119,7 +119,7 @@ def test_what_may_have_no_end_and_what_is_left_free() -> None:
         bc.system(m, elements=[forces.Cable(None, "ground", "link2", 1.0, 10.0)])  # type: ignore[arg-type]
 
 
-def test_of_actuators_and_of_other_people_s_forces() -> None:
+def test_invalid_numbers_of_actuators_and_custom_forces_raise() -> None:
     m = bc.zoo.chain(2)
     with pytest.raises(InputError, match="expected a number"):
         bc.system(m, actuators=[PD("joint1", "10", 1.0)])  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_of_actuators_and_of_other_people_s_forces() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 5, 400])
-def test_what_a_run_gives_to_free_numbers_of_parts(runs: int) -> None:
+def test_parameter_values_of_a_run_are_checked(runs: int) -> None:
     """Parameter values of a run are refused where the part would be refused; in a batch the message names the run."""
     k = bc.parameter("k", 10.0)
     spring = forces.Cable("e", "ground", "link2", 1.0, 2.0 * k + 1.0)

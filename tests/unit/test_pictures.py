@@ -53,7 +53,7 @@ def test_the_page_holds_exactly_the_json(s: Schedule) -> None:
     assert embedded(s.html()) == json.loads(s.json())
 
 
-def test_the_page_needs_nothing_from_elsewhere(s: Schedule) -> None:
+def test_page_needs_no_other_files(s: Schedule) -> None:
     page = s.html()
     assert "default-src 'none'" in page
     assert "{{" not in page.replace("${{", "")

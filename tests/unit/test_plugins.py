@@ -75,7 +75,7 @@ print(k.from_cache, k([0.3, -0.5, 0.8])[0, 0])
 """
 
 
-def test_it_is_there_by_name_and_its_source_is_in_the_key(package: Path, tmp_path: Path) -> None:
+def test_plugin_is_available_by_name_and_its_source_is_in_the_key(package: Path, tmp_path: Path) -> None:
     own = {"BELLCRANK_CACHE": str(tmp_path / "cache")}
     first = python(USE, package, cwd=tmp_path, **own)
     assert first.returncode == 0, first.stderr
@@ -182,7 +182,7 @@ ADD = "import site, sys; site.addsitedir(sys.argv[1])\n"
 
 
 @pytest.mark.parametrize("how", ["installed", "editable", "helpers apart"])
-def test_what_a_distribution_consists_of(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_covers_all_files_of_a_distribution(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A distribution consists of all its files, including those of an editable install.
 
     Hidden and compiled files are left out.

@@ -72,7 +72,7 @@ def uses(f: Callable[[Any], Any]) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("use", uses(abs))
-def test_what_changes_is_refused_wherever_it_is_traced(use: str) -> None:
+def test_impure_functions_are_rejected_in_every_trace(use: str) -> None:
     for f in (IMPURE["random"], IMPURE["counter"]):
         with pytest.raises(
             bc.TraceError, match=r"(?s)test_purity\.py, line \d+\) returns a different result each time"
@@ -89,7 +89,7 @@ def test_every_way_to_change_is_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PURE)
-def test_what_does_not_change_is_compiled(name: str) -> None:
+def test_pure_functions_are_compiled(name: str) -> None:
     x = 0.3
     found, expected = bc.compile(PURE[name], inputs={"x": ()})(x), PURE[name](x)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
@@ -109,7 +109,7 @@ def test_random_starts_are_drawn_in_every_run() -> None:
     assert len(np.unique(env.state[:, 0])) == 50
 
 
-def test_what_takes_long_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_functions_are_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purity, "MAX_CHECKED_SECONDS", 0.0)
     counting = Remembering()
     bc.compile(counting, inputs={"x": ()})

@@ -48,7 +48,7 @@ GEARS = '<predecessor link="crank"/><successor link="rocker"/><ratio value="6"/>
 
 
 @pytest.mark.parametrize("text", [LOOP_JOINT, LOOP, LOOP.replace("loop", "constraint")])
-def test_the_same_loop_in_three_spellings(text: str) -> None:
+def test_loop_in_three_notations(text: str) -> None:
     m = read(robot(text))
     assert m.loops == (Loop("end", "revolute", "end.a", "end.b"),)
     for end in ("end.a", "end.b"):
@@ -152,7 +152,7 @@ def test_a_yaml_file_beside_it(tmp_path: Path) -> None:
     assert read(tmp_path / "robot.urdf", loops=False).loops == ()
 
 
-def test_a_yaml_file_elsewhere_and_6d(tmp_path: Path) -> None:
+def test_yaml_file_in_another_folder_and_6d(tmp_path: Path) -> None:
     path = files(tmp_path, "6D", "UJOINT_ZY", "loops.yaml")
     assert read(path).loops == ()
     m = read(path, loops=tmp_path / "loops.yaml")

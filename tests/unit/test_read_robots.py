@@ -67,7 +67,7 @@ def test_there_are_as_many_as_we_think() -> None:
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-def test_each_file_loads_or_says_why_not(base: str) -> None:
+def test_each_file_loads_or_raises(base: str) -> None:
     for path in files():
         hopeless = listed(path, HOPELESS)
         found = outcome(path, base=base)

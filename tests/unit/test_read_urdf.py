@@ -83,7 +83,7 @@ def test_lumping_keeps_mass_first_moment_and_inertia(arm: Mechanism) -> None:
     np.testing.assert_allclose(body.inertia, moved, atol=1e-15)
 
 
-def test_right_angles_are_exact_and_said(arm: Mechanism) -> None:
+def test_right_angles_are_exact_and_reported(arm: Mechanism) -> None:
     assert arm.joints[1].rotation == ((1, 0, 0), (0, 0, 1), (0, -1, 0))
     assert arm.bodies[0].inertia == ((0.04, 0, 0), (0, 0.03, 0), (0, 0, 0.02))  # turned by 90 degrees: x and y swap
     assert said(arm, '<origin> of joint "lift"') == ["rpy: -1.570796325 rad taken as -pi/2"]
@@ -118,7 +118,7 @@ def test_the_report_names_every_element(arm: Mechanism) -> None:
             assert any((f'{tag} "{name}"' if name else f"<{tag}>") in line for line in lines), tag
 
 
-def test_the_report_says_what_became_of_it(arm: Mechanism) -> None:
+def test_report_states_the_outcome_of_elements(arm: Mechanism) -> None:
     assert said(arm, '2 <visual>, <collision> of link "base"') == ["not used: shapes do not change the motion"]
     assert said(arm, 'sensor:camera "eye"') == ["not used: not an element of URDF"]
     assert said(arm, 'robot "arm"') == ['attribute version="1.0": not used']
@@ -147,7 +147,7 @@ def test_links_welded_to_the_ground_do_not_move() -> None:
 @pytest.mark.parametrize(
     "tag", ["robot", "link", "inertial", "mass", "inertia", "origin", "joint", "parent", "axis", "limit", "mimic"]
 )
-def test_an_attribute_nobody_knows_is_reported(tag: str) -> None:
+def test_unknown_attribute_is_reported(tag: str) -> None:
     m = read(TEXT.replace(f"<{tag} ", f'<{tag} odd="7" ', 1).replace(f"<{tag}>", f'<{tag} odd="7">', 1))
     assert [line.level for line in m.report.lines if 'attribute odd="7": not used' in line.outcome] == ["note"]
 
@@ -203,7 +203,7 @@ def test_limits_that_cannot_be_meant() -> None:
     assert m.joints[1].limits.lower == 0
 
 
-def test_a_joint_on_a_nearly_vertical_axis_is_where_the_file_says() -> None:
+def test_joint_on_a_nearly_vertical_axis_keeps_its_position() -> None:
     """A joint on a nearly vertical axis keeps its position to all digits.
 
     The internal ground frame is along gravity, which here is almost parallel to the axis.

@@ -74,7 +74,7 @@ def test_nothing_changes(run: Record) -> None:
         run.provenance["step"] = 2  # type: ignore[index]
 
 
-def test_the_simulator_may_know_more() -> None:
+def test_simulator_may_derive_further_columns() -> None:
     m, asked = bc.zoo.planar3r(), []
 
     def derived(name: str) -> Column | None:
@@ -245,7 +245,7 @@ def test_a_part_of_it(run: Record, batch: Record) -> None:
     assert len(run.between(7.0, 8.0)) == 0
 
 
-def test_provenance_is_plain_whatever_it_was() -> None:
+def test_provenance_is_converted_to_plain_data() -> None:
     odd = {"a": np.float64(1.5), "b": (1, 2), "c": np.arange(2), 3: {"d": np.inf}, "e": object, "f": True, "g": None}
     run = Record({"t": Column("t", "s", np.zeros(1))}, provenance=odd)
     assert run.provenance["a"] == 1.5
@@ -256,7 +256,7 @@ def test_provenance_is_plain_whatever_it_was() -> None:
     assert (run.provenance["f"], run.provenance["g"]) == (True, None)
 
 
-def test_it_prints_itself(run: Record, batch: Record) -> None:
+def test_record_prints(run: Record, batch: Record) -> None:
     text = str(run)
     assert text.startswith("Record of excavator: 101 rows, 0.5 s\n")
     row = next(line for line in text.splitlines() if line.startswith("boom.q"))
@@ -307,7 +307,7 @@ def arm_run(**more: Any) -> bc.Record:
     return bc.simulate(s, 0.02, step=1e-3, **more)
 
 
-def test_the_last_row_and_rows_between_know_every_column() -> None:
+def test_last_row_and_rows_between_have_every_column() -> None:
     run = arm_run(q0=[0.5, 0.1])
     frame = next(iter(run.mechanism.frames)) if run.mechanism is not None else ""
     for name in ("energy", f"{frame}.x", "bend", "joint1.a", "drive_power", "joint1.q"):

@@ -375,7 +375,7 @@ def test_a_loaded_record_has_a_stop_for_every_run(
         assert repr(bc.load_record(found.save(tmp_path / f"y{kind}")).stops) == repr(found.stops)  # a time may be NaN
 
 
-def test_stops_of_runs_that_nobody_can_count(run: Record, tmp_path: Path) -> None:
+def test_stops_of_excessive_runs_raise(run: Record, tmp_path: Path) -> None:
     told = json.loads(description.describe(run)) | {"batch": [2**40], "rows": 0, "stops": []}
     with pytest.raises(bc.ReadError, match="0 stop reasons for 1099511627776 runs; expected one for each"):
         description.parse_description(json.dumps(told))

@@ -49,7 +49,7 @@ def matrix_of(pose: Any) -> Any:
 
 @few(10)
 @given(m=trees(ALL, max_bodies=4), seed=st.integers(0, 1000))
-def test_bodies_stand_where_the_kernels_say(m: Mechanism, seed: int) -> None:
+def test_body_poses_equal_those_of_kernels(m: Mechanism, seed: int) -> None:
     q = m.random(seed, batch=3)[0]
     found = poses(m, q)
     for i, b in enumerate(m.bodies):
@@ -88,7 +88,7 @@ def test_every_body_can_be_seen(name: str) -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_what_goes_far_does_not_make_the_mechanism_small() -> None:
+def test_travel_does_not_shrink_the_mechanism() -> None:
     m = bc.zoo.stanford()
     q = np.tile(m.neutral(), (3, 1))
     near = scene(m, q)["radius"]
@@ -109,7 +109,7 @@ def test_thinning_keeps_the_ends() -> None:
         assert len(set(np.diff(kept)[:-1])) <= 1
 
 
-def test_what_the_page_knows(run: Record) -> None:
+def test_page_data_of_a_run(run: Record) -> None:
     data = data_of(run.html())
     t = np.frombuffer(base64.b64decode(data["t"]))
     np.testing.assert_array_equal(t, run.t)
@@ -123,7 +123,7 @@ def test_what_the_page_knows(run: Record) -> None:
     assert data["stops"] == [["end", "0.1 s", "the time asked for"]]
 
 
-def test_rows_are_thinned_and_it_says_so() -> None:
+def test_thinned_rows_are_reported() -> None:
     m = bc.zoo.planar3r()
     n = 5001
     q = np.linspace(0, 1, n)[:, None] * np.ones(3)
@@ -209,7 +209,7 @@ def test_energy_drifts_only_where_nothing_feeds_or_eats_it() -> None:
     assert "energy drift" not in labels(bc.simulate(soil, 0.05, step=1e-3, progress=False))
 
 
-def test_a_part_does_not_tell_the_end_of_the_whole(run: Record) -> None:
+def test_part_of_a_record_has_no_stop_of_the_whole(run: Record) -> None:
     broken = Record(
         {name: run.column(name) for name in run.columns},
         mechanism=run.mechanism,
@@ -264,7 +264,7 @@ def test_report_command(run: Record, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.html")) == []
 
 
-def test_the_balance_of_energy_is_told_where_rows_can_tell() -> None:
+def test_energy_balance_needs_close_rows() -> None:
     """The energy balance is shown only where the rows are close enough.
 
     Powers between rows 50 ms apart are unreliable: the page once reported a loss of five times the excavator's energy

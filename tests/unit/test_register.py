@@ -53,7 +53,7 @@ def times(factor: float) -> Any:
 # -- methods and quantities
 
 
-def test_a_method_of_ones_own() -> None:
+def test_custom_method() -> None:
     arm = bc.zoo.planar3r()
     q, _, _ = arm.random(0, (5,))
     right = arm.mass_matrix(q)
@@ -68,7 +68,7 @@ def test_a_method_of_ones_own() -> None:
     assert "mine" in str(bc.methods())
 
 
-def test_auto_takes_a_method_of_ones_own_into_account() -> None:
+def test_auto_considers_a_custom_method() -> None:
     arm = bc.zoo.planar3r()
 
     @bc.register("method", "free_of_charge")
@@ -152,7 +152,7 @@ def test_a_changed_method_gives_new_numbers_across_processes(tmp_path: Path) -> 
     assert run("2.0") == ["2.0"] * 3 + ["False"]
 
 
-def test_a_quantity_of_ones_own() -> None:
+def test_custom_quantity() -> None:
     arm = bc.zoo.planar3r()
     assert not hasattr(arm, "total_mass")
     bc.register("quantity", "total_mass", Quantity("total_mass", ("q",), "all that is lifted", "(...)"))
@@ -196,7 +196,7 @@ def pendulum(kind: str) -> bc.Mechanism:
     return b.build()
 
 
-def test_a_joint_of_ones_own() -> None:
+def test_custom_joint() -> None:
     with pytest.raises(bc.ModelError, match='no joint type "geared"'):
         pendulum("geared")
     bc.register("joint", "geared", Geared)
@@ -209,7 +209,7 @@ def test_a_joint_of_ones_own() -> None:
     assert KINDS["geared"] is Geared
 
 
-def test_an_integrator_of_ones_own() -> None:
+def test_custom_integrator() -> None:
     heun = explicit("heun", 2, Tableau(a=((), (1.0,)), b=(0.5, 0.5), c=(0.0, 1.0)), "K. Heun, 1900")
     bc.register("integrator", "heun", heun)
     m = pendulum("revolute")
@@ -229,14 +229,14 @@ class Magnet(Actuator):
         return self.strength * command * bc.cos(q), []
 
 
-def test_an_actuator_of_ones_own() -> None:
+def test_custom_actuator() -> None:
     bc.register("actuator", "Magnet", Magnet)
     assert ACTUATORS["Magnet"] is Magnet
     plant = bc.system(pendulum("revolute"), [Magnet("hinge", 20.0)], lambda t, q, v, x, u: [1.0])
     assert bc.simulate(plant, seconds=0.05).q[-1, 0] > 0.0
 
 
-def test_a_closure_of_ones_own() -> None:
+def test_custom_closure() -> None:
     bc.register("closure", "ball", CLOSURES["spherical"])
     found = []
     for kind in ("spherical", "ball"):
@@ -255,7 +255,7 @@ def test_a_closure_of_ones_own() -> None:
 # -- machines, files, text
 
 
-def test_machines_of_ones_own() -> None:
+def test_custom_machines() -> None:
     arm = bc.zoo.planar3r()
     bc.register("machine", "ring", lambda p: complete(p))
     right = bc.schedule(arm, "mass_matrix", "complete:3").makespan
@@ -269,7 +269,7 @@ def test_machines_of_ones_own() -> None:
     assert bc.schedule(arm, strategy="whole", machine=ideal(pipeline(1))).makespan == pytest.approx(made.makespan)
 
 
-def test_files_of_ones_own(tmp_path: Path) -> None:
+def test_custom_file_formats(tmp_path: Path) -> None:
     seen: dict[str, Any] = {}
 
     @bc.register("format", ".swing")
@@ -299,7 +299,7 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
         assert bc.load_record(tmp_path / "run.test") is run
 
 
-def test_mechanisms_and_languages_of_ones_own() -> None:
+def test_custom_mechanisms_and_languages() -> None:
     bc.register("mechanism", "swing", lambda: pendulum("revolute"))
     assert bc.zoo.load("swing").name == "swing"
     bc.register("language", "brief", lambda sheet, digits: f"{sheet.title} ({digits})")
@@ -350,7 +350,7 @@ def test_the_kinds_are_those_of_the_signature_and_of_the_docstring() -> None:
         ("language", "mine", lambda sheet: "", "will be called as (sheet, digits)"),
     ],
 )
-def test_what_does_not_fit_is_explained(kind: Any, name: Any, thing: Any, words: str) -> None:
+def test_invalid_registrations_raise(kind: Any, name: Any, thing: Any, words: str) -> None:
     with pytest.raises(bc.InputError) as error:
         bc.register(kind, name, thing)
     assert words in str(error.value)
@@ -400,7 +400,7 @@ def test_a_name_is_given_once() -> None:
         bc.register("method", "crba", times(3.0), replace=True)
 
 
-def test_a_method_of_ones_own_still_checks_its_mechanisms() -> None:
+def test_custom_method_checks_its_mechanisms() -> None:
     bc.register("method", "mine", Method("mine", SimpleNamespace(mass_matrix=times(1.0)), ("mass_matrix",), TREES, ""))
     m = bc.zoo.random_tree(3, mimic=1.0, kinds=["revolute"])
     with pytest.raises(bc.InputError, match="mimic joints and flexible bodies are not supported"):

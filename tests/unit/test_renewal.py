@@ -31,7 +31,7 @@ def counted(graph: Graph, op: str) -> int:
 
 
 @pytest.mark.parametrize("n", [60, 61])
-def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheap_values_are_recomputed(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 20)
     graph = long_way(n)
     again = rematerialisation.rematerialise(graph, graph.nodes)
@@ -42,7 +42,7 @@ def test_what_is_cheap_is_computed_again(n: int, monkeypatch: pytest.MonkeyPatch
     assert (again.evaluate(x=x, y=y)["z"] == graph.evaluate(x=x, y=y)["z"]).all()
 
 
-def test_what_is_near_or_dear_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_or_costly_values_are_not_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = long_way(60)
     assert len(rematerialisation.rematerialise(graph, graph.nodes).nodes) == len(graph.nodes)
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 20)
@@ -75,9 +75,7 @@ def longest(graph: Graph) -> int:
 
 @pytest.mark.parametrize("columns", [4, 5, 8])
 @pytest.mark.parametrize("stages", [1, 2])
-def test_results_of_loops_take_the_place_of_what_they_were_given(
-    columns: int, stages: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loop_results_reuse_input_buffers(columns: int, stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results of loops reuse the buffers of their inputs where possible.
 
     The cases have several tiles of sums, in one stage and in two.
@@ -103,7 +101,7 @@ def test_results_of_loops_take_the_place_of_what_they_were_given(
     np.testing.assert_allclose(f(A, B), graph.evaluate(A=A, B=B)["C"], rtol=1e-13, atol=1e-13)
 
 
-def test_what_is_subtracted_from_a_result_needs_no_second_sum() -> None:
+def test_subtraction_from_a_result_needs_no_second_sum() -> None:
     """Subtracting from a result needs no second sum: -s + x is x - s, and s is known where -s is."""
 
     def column(shared: Any, c: Any) -> list[Any]:

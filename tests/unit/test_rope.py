@@ -17,12 +17,12 @@ def small() -> rope.Machine:
     return rope.machine(12)
 
 
-def test_it_can_be_driven_by_its_name() -> None:
+def test_rope_can_be_driven_by_its_name() -> None:
     assert MACHINES["rope"] is rope.machine
     assert [j.kind for j in bc.zoo.rope(200).joints].count("revolute") == 200  # the last pin closes the loop
 
 
-def test_it_comes_to_rest_as_a_hanging_polygon(small: rope.Machine) -> None:
+def test_rope_comes_to_rest_as_a_hanging_polygon(small: rope.Machine) -> None:
     """At rest the horizontal force is constant along the rope, and so is the change of slope at every pin."""
     m = small.mechanism
 

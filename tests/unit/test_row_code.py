@@ -33,7 +33,9 @@ def product(columns: int) -> Graph:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("columns", [7, 8, 10, 12])
-def test_matrices_are_stored_wherever_lines_begin(columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_are_stored_at_any_cache_line_offset(
+    columns: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Matrices are stored correctly whether rows begin at one offset in a cache line, at two in turn, or at any."""
     monkeypatch.setattr(kernel_module, "MIN_SAVED_OPERATIONS", 0)
     graph = product(columns)

@@ -34,7 +34,7 @@ def mechanism(given: Any) -> Any:
     return b.build()
 
 
-def test_the_same_body_again(tmp_path: Path) -> None:
+def test_body_survives_a_round_trip(tmp_path: Path) -> None:
     given = structure()
     bc.write_sid(tmp_path / "arm.SID_FEM", given)
     back = bc.read_sid(tmp_path / "arm.SID_FEM", {"half": 1, "end": 2})
@@ -122,7 +122,7 @@ def test_files_that_cannot_be(old: str, new: str, words: str, tmp_path: Path) ->
         bc.read_sid(path, {"tip": 77})
 
 
-def test_what_is_cut_short_or_not_ours(tmp_path: Path) -> None:
+def test_truncated_or_foreign_files_raise(tmp_path: Path) -> None:
     path, text = tmp_path / "two.SID_FEM", two_modes(ME, KE, np.zeros((2, 2)))
     lines = text.splitlines()
     for n in range(0, len(lines) - 1, 9):

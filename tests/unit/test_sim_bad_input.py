@@ -152,7 +152,7 @@ UNTRACEABLE = [
 
 
 @pytest.mark.parametrize(("function", "line", "words"), UNTRACEABLE, ids=[f.__name__ for f, _, _ in UNTRACEABLE])
-def test_what_cannot_be_traced_is_shown_with_its_line(function: Any, line: int, words: str) -> None:
+def test_untraceable_function_is_shown_with_its_line(function: Any, line: int, words: str) -> None:
     lines, first = inspect.getsourcelines(function)
     expected = [HERE, f"line {first + line}", lines[line].strip(), "runs once, on symbols", words]
     told(bc.TraceError, [f"control ({function.__name__})", *expected], lambda: bc.simulate(M, 1.0, control=function))
@@ -189,7 +189,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("function", "kind", "words"), FAILING, ids=[f.__name__ for f, _, _ in FAILING])
-def test_what_a_function_raises_is_said_to_come_from_tracing_it(function: Any, kind: Any, words: list[str]) -> None:
+def test_error_in_a_function_names_the_trace(function: Any, kind: Any, words: list[str]) -> None:
     lines, first = inspect.getsourcelines(function)
     expected = ["while it was traced", HERE, f"line {first + 1}", lines[1].strip(), "runs once, on symbols", *words]
     tries = {
@@ -223,7 +223,7 @@ RETURNS: list[tuple[Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("value", "words"), RETURNS, ids=[repr(v) for v, _ in RETURNS])
-def test_what_a_control_must_not_return(value: Any, words: list[str]) -> None:
+def test_invalid_results_of_a_control_raise(value: Any, words: list[str]) -> None:
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return value
 
@@ -359,7 +359,7 @@ def test_events_that_do_not_fit(options: dict[str, Any], words: list[str]) -> No
         ({"v": [1.0, 2.0]}, ["v returned 2 numbers", "1 number: hinge"]),
     ],
 )
-def test_what_a_switch_must_not_return(value: Any, words: list[str]) -> None:
+def test_invalid_results_of_a_switch_raise(value: Any, words: list[str]) -> None:
     e = bc.Event("e", lambda t, q, v, x, u: q[0], "switch", then=lambda t, q, v, x, u: value)
     told(bc.InputError, ['then of event "e"', *words], lambda: bc.simulate(M, 1.0, events=[e]))
 

@@ -17,7 +17,7 @@ from bellcrank.dynamics.requests import Request
 from bellcrank.errors import InputError
 
 
-def test_groups_and_shortcuts_say_the_same() -> None:
+def test_groups_and_shortcuts_are_equivalent() -> None:
     m = bc.zoo.chain(2)
     short = bc.simulate(m, 0.1, [0.3, 0.1], integrator="dopri5", tolerance=1e-8, every=0.01, threads=2)
     how = bc.Solver("dopri5", tolerance=1e-8)
@@ -30,7 +30,7 @@ def test_groups_and_shortcuts_say_the_same() -> None:
         assert run.provenance["threads"] == 2
 
 
-def test_a_run_may_say_otherwise_than_its_simulator() -> None:
+def test_run_overrides_settings_of_its_simulator() -> None:
     sim = bc.Simulator(bc.zoo.chain(2), solver=bc.Solver(step=1e-2), saving=bc.Saving(every=2e-2))
     assert len(sim.run(0.1)) == 6
     assert len(sim.run(0.1, step=5e-3, every=5e-3)) == 21
@@ -49,7 +49,7 @@ def test_a_run_may_say_otherwise_than_its_simulator() -> None:
         ({"where": bc.Where(machine="threads")}, "runs are distributed by threads="),
     ],
 )
-def test_what_is_said_twice_or_in_the_wrong_place(given: dict[str, Any], words: str) -> None:
+def test_duplicate_or_misplaced_settings_raise(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         bc.simulate(bc.zoo.chain(2), 0.1, **given)
 
@@ -74,7 +74,7 @@ def test_a_program_is_all_that_a_stepper_needs() -> None:
 
 
 @pytest.mark.parametrize("form", ["minimal", "projected", "lagrange"])
-def test_a_program_of_loops_is_stepped_alike(form: str) -> None:
+def test_program_of_loops_is_stepped(form: str) -> None:
     """A program with loops is stepped in the same way: it stays at rest with its loops closed."""
     simulator = bc.Simulator(bc.zoo.four_bar(), form=form)
     program = simulator.program()

@@ -82,7 +82,7 @@ def test_a_surface_with_fewer_nodes_has_no_faces_of_two_corners() -> None:
 
 
 @pytest.mark.parametrize("source", ["matrices", "sid", "fem"])
-def test_its_end_is_where_its_node_is(tmp_path: Path, source: str) -> None:
+def test_end_of_the_skin_is_at_its_node(tmp_path: Path, source: str) -> None:
     body, path = structure(), tmp_path / "body"
     if source == "sid":
         bc.write_sid(path, body)
@@ -123,7 +123,7 @@ def test_skins_that_cannot_be(change: Any) -> None:
         replace(m, outlines=(replace(outline, skin=replace(outline.skin, **change)),))
 
 
-def test_pictures_show_what_bends() -> None:
+def test_pictures_show_bending() -> None:
     """Pictures draw a line between adjacent nodes or sections of a beam, and the lines move."""
     b = bc.Builder("both")
     b.flexible("rod", structure())

@@ -77,7 +77,7 @@ def test_bad_input_leaves_everything_as_it_was(env: bc.Stepper, call: Any, says:
         ({"solver": bc.Solver(tolerance=1e-6, integrator="dopri5")}, "fixed steps"),
     ],
 )
-def test_what_cannot_be_made_says_why(how: dict[str, Any], says: str) -> None:
+def test_invalid_steppers_raise(how: dict[str, Any], says: str) -> None:
     with pytest.raises(bc.BellcrankError, match=says):
         bc.stepper(plant(), **how)
 
@@ -138,7 +138,7 @@ def test_arrays_of_other_kinds() -> None:
     np.testing.assert_array_equal(own, wanted)
 
 
-def test_what_is_observed() -> None:
+def test_observations_are_states_or_outputs() -> None:
     s = plant(outputs={"tip": lambda t, q, v, x, u: q["slide"] + bc.sin(q["hinge"])})
     env = bc.stepper(s, 2, 0.02)
     env.reset(start={"hinge.q": [0.1, 0.2]})
@@ -168,7 +168,7 @@ def test_a_snapshot_can_be_sent() -> None:
     assert env.t.tolist() == [0.0, 0.0]
 
 
-def test_arrays_that_machine_code_knows_are_not_exchanged() -> None:
+def test_arrays_of_machine_code_cannot_be_replaced() -> None:
     """Arrays whose addresses machine code holds cannot be replaced.
 
     After a replacement the next action once wrote to freed memory.

@@ -13,7 +13,7 @@ from bellcrank.sim import lane_blocks
 from carts import plant
 
 
-def test_the_same_function_is_the_same_structure() -> None:
+def test_equal_functions_have_equal_structure() -> None:
     def made(k: float) -> Any:
         return trace("f", lambda x: {"y": [k * bc.sin(x[0]), x[1]]}, {"x": (2,)})
 
@@ -24,7 +24,7 @@ def test_the_same_function_is_the_same_structure() -> None:
     assert structure(zeros[0]) != structure(zeros[1])
 
 
-def test_a_call_is_told_apart_by_what_it_calls() -> None:
+def test_calls_of_different_graphs_differ() -> None:
     inner = [trace("g", lambda x, k=k: {"y": [k * x[0] * x[0]]}, {"x": (1,)}) for k in (2.0, 3.0)]
     outer = [trace("f", lambda x, g=g: {"y": g.call(x=x)["y"]}, {"x": (1,)}) for g in (*inner, inner[0])]
     assert structure(outer[0]) == structure(outer[2]) != structure(outer[1])
@@ -42,7 +42,7 @@ def test_a_second_run_finds_the_code_and_another_plant_does_not() -> None:
     assert bc.simulate(s, 0.1, step=0.01).q[-1, 0] > 1.5 * first.q[-1, 0]
 
 
-def test_not_more_is_kept_than_is_said() -> None:
+def test_cache_of_libraries_is_bounded() -> None:
     for k in range(lane_blocks.MOST_CACHED_LIBRARIES + 3):
         bc.simulate(bc.zoo.pendulum(length=1.0 + 0.1 * k), 0.01, step=0.01)
     assert len(lane_blocks._libraries) == lane_blocks.MOST_CACHED_LIBRARIES

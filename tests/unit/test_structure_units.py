@@ -42,7 +42,7 @@ def test_a_length_in_millimetres() -> None:
 
 
 @pytest.mark.parametrize("given", [{"density": 1e-300}, {"E": 1e-300}, {"E": 1e300}])
-def test_what_has_no_numbers(given: dict[str, Any]) -> None:
+def test_structures_of_extreme_size_raise(given: dict[str, Any]) -> None:
     """Structures of extreme size are checked without overflow; numpy's warnings are errors here."""
     with pytest.raises(bc.ModelError, match=r"Nothing can be computed.*Pa and kg/m\^3"):
         boom(**given)
@@ -59,7 +59,7 @@ def test_what_has_no_numbers(given: dict[str, Any]) -> None:
         {"length": 0.1, "section": bc.Section.circle(0.3)},  # a disc
     ],
 )
-def test_what_there_is(given: dict[str, Any]) -> None:
+def test_real_structures_are_accepted(given: dict[str, Any]) -> None:
     boom(**given)
 
 

@@ -123,7 +123,7 @@ def test_matrix_files(text: str, says: str, tmp_path: Path) -> None:
     assert len(str(caught.value)) < 1000
 
 
-def test_what_is_no_matrix_file(tmp_path: Path) -> None:
+def test_invalid_matrix_files_raise(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "none", "a\0b", "\ud800", 5, None, "/dev/zero"):
         with pytest.raises(bc.ReadError):

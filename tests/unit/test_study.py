@@ -74,7 +74,7 @@ def test_rows_are_the_runs(cluster: Any, tmp_path: Path) -> None:
     assert done.manifest["provenance"]["bellcrank"] == bc.__version__
 
 
-def test_a_second_start_computes_what_is_missing(cluster: Any, tmp_path: Path) -> None:
+def test_second_start_computes_missing_runs(cluster: Any, tmp_path: Path) -> None:
     asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
     bc.study(pendulum(), OVER, 50, **asked)
     files = sorted((tmp_path / "s/runs").iterdir())
@@ -92,7 +92,7 @@ def test_a_second_start_computes_what_is_missing(cluster: Any, tmp_path: Path) -
     assert json.loads((tmp_path / "s/study.json").read_text())["sessions"] == 2
 
 
-def test_another_study_is_told_from_this_one(cluster: Any, tmp_path: Path) -> None:
+def test_different_study_in_the_folder_raises(cluster: Any, tmp_path: Path) -> None:
     asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
     bc.study(pendulum(), OVER, 10, **asked)
     b = bc.Builder("pendulum")
@@ -219,7 +219,7 @@ def test_a_folder_of_something_else(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["thesis.tex"]
 
 
-def test_a_full_disk_leaves_what_is_there(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_finished_runs(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"to": tmp_path / "s", "cluster": cluster, **ASKED}
     real, written = folder_module.write_atomically, []
 
@@ -336,7 +336,7 @@ def test_numbers_of_a_manifest_that_are_none(key: str, value: Any, tmp_path: Pat
     "change",
     [{"runs": x} for x in (None, 0, -1, True, 0.5, "4", {}, 10**17, 1_000_001)] + [{"name": x} for x in (None, 3, [])],
 )
-def test_what_another_program_seals_is_looked_at_too(change: dict[str, Any], tmp_path: Path) -> None:
+def test_manifest_of_another_program_is_validated(change: dict[str, Any], tmp_path: Path) -> None:
     """A manifest sealed by another program is validated too, because the checksum detects damage but no intent.
 
     Such manifests once ended in a KeyError, or in a list of 1e17 files.

@@ -89,7 +89,7 @@ def test_tables(tmp_path: Path) -> None:
         (lambda: points({"a": [1]}, None, {"x": [1.0]}, 0), "leave out over"),
     ],
 )
-def test_what_cannot_be(make, word: str) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_points_raise(make, word: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=word):
         make()
 

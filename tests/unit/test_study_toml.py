@@ -33,7 +33,7 @@ def read(tmp_path: Path, text: str) -> tuple[Any, dict[str, Any]]:
     return read_study(tmp_path / "s.toml", bc.zoo.load)
 
 
-def test_what_it_says(tmp_path: Path) -> None:
+def test_file_defines_plant_and_study(tmp_path: Path) -> None:
     plant, asked = read(tmp_path, GOOD + '[start]\n"joint1.q" = 0.3\n"joint2.v" = 1.0\n')
     assert isinstance(plant, bc.Mechanism)
     assert asked["to"] == tmp_path / "out"
@@ -42,7 +42,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert asked["v0"] == {"joint2": 1.0}
 
 
-def test_a_plant_of_ones_own(tmp_path: Path) -> None:
+def test_custom_plant(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import bellcrank as bc\ndef plant():\n    return bc.system(bc.zoo.chain(2))\n")
     plant, _ = read(tmp_path, GOOD.replace('mechanism = "chain:2"', 'plant = "mine.py:plant"'))
     assert isinstance(plant, bc.System)
@@ -65,7 +65,7 @@ def test_a_plant_of_ones_own(tmp_path: Path) -> None:
         (('"out"', '"' + "x" * 500 + '"'), "expected a name in quotes"),
     ],
 )
-def test_what_cannot_be(change: tuple[str, str], word: str, tmp_path: Path) -> None:
+def test_invalid_files_raise(change: tuple[str, str], word: str, tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=word):
         read(tmp_path, GOOD.replace(*change))
 
@@ -106,7 +106,7 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "plant", ["../mine.py:plant", "/tmp/mine.py:plant", "sub/../../mine.py:plant", "link.py:plant"]
 )
-def test_only_what_came_with_it_is_run(plant: str, tmp_path: Path) -> None:
+def test_only_python_files_beside_the_study_are_run(plant: str, tmp_path: Path) -> None:
     here = tmp_path / "here"
     (here / "sub").mkdir(parents=True)
     (tmp_path / "mine.py").write_text("raise SystemExit('ran')\n")

@@ -97,7 +97,7 @@ def test_bad_input(call: Any, says: str) -> None:
         call(wrap(KERNEL))
 
 
-def test_what_is_no_tensor() -> None:
+def test_non_tensors_raise() -> None:
     f = wrap(bc.compile(lambda x: 2.0 * x, inputs={"x": 2}))
     for x in (None, "x", object(), torch.zeros(2, dtype=torch.complex64)):
         with pytest.raises(bc.InputError, match="expected a tensor of real numbers"):

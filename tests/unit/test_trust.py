@@ -41,14 +41,14 @@ def others(path: Path) -> None:
     path.chmod(path.stat().st_mode | 0o002)
 
 
-def test_a_folder_of_ones_own(folder: Path) -> None:
+def test_private_folder_is_trusted(folder: Path) -> None:
     assert cache.save(NAME, b"code")
     assert cache.load(NAME) == b"code"
     assert cache.distrust_reason(folder) == ""
 
 
 @pytest.mark.parametrize("where", ["file", "folder", "above"])
-def test_what_others_may_write_is_not_loaded(folder: Path, where: str) -> None:
+def test_files_writable_by_others_are_not_loaded(folder: Path, where: str) -> None:
     assert cache.save(NAME, b"code")
     others({"file": folder / NAME, "folder": folder, "above": folder.parent}[where])
     forget()
@@ -70,7 +70,7 @@ def test_a_sticky_folder_above_is_as_tmp_is(folder: Path) -> None:
     assert cache.load(NAME) == b"code"
 
 
-def test_what_belongs_to_another_user_is_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user_are_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of another user are not loaded; the test changes the current user."""
     assert cache.save(NAME, b"code")
     monkeypatch.setattr(os, "getuid", lambda: 12345)
@@ -117,7 +117,7 @@ def test_a_kernel_is_made_all_the_same(folder: Path) -> None:
     assert np.array_equal(again(q), right)
 
 
-def test_without_owners_nothing_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_without_owners_check_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without file owners, as on Windows, nothing is checked."""
     monkeypatch.setattr(cache, "POSIX", False)
     monkeypatch.delattr(os, "getuid")
@@ -136,7 +136,7 @@ def kept(folder: Path, name: str, size: int, days: float) -> Path:
     return path
 
 
-def test_what_was_not_used_longest_goes_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_files_are_evicted_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [kept(folder, f"{k:064x}.o", 400_000, days=k) for k in range(5)]
     foreign = kept(folder, "notes.txt", 9_000_000, days=1000)
     monkeypatch.setenv("BELLCRANK_CACHE_MB", "1.3")
@@ -155,7 +155,7 @@ def test_reading_is_using(folder: Path) -> None:
     assert time.time() - (folder / NAME).stat().st_mtime < 3600
 
 
-def test_what_a_killed_process_left_goes(folder: Path) -> None:
+def test_leftovers_of_a_killed_process_are_deleted(folder: Path) -> None:
     old, new = kept(folder, ".new-abc", 10, days=1), kept(folder, ".new-def", 10, days=0)
     cache.evict()
     assert not old.exists()

@@ -46,7 +46,7 @@ def passed(drive: bc.Drive, t: float) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("inf"), "1", None, [1.0, 2.0, 3.0], [1.0, -1.0], [[1.0], [2.0, 3.0]]])
-def test_what_no_body_can_have_is_not_tuned(bad: Any) -> None:
+def test_impossible_body_parameters_are_not_tuned(bad: Any) -> None:
     plant = bc.stepper(bc.zoo.chain(2).free("link1.mass"), batch=2, every=0.02)
     before = plant.step(np.zeros((2, 2))).copy()
     with pytest.raises(InputError, match="tune: "):
@@ -70,7 +70,7 @@ def test_a_drive_keeps_its_state_where_no_body_can_have_it(bad: Any) -> None:
     assert drive.shared.parameters[0] == -3.0
 
 
-def test_a_drive_records_what_held_in_each_row() -> None:
+def test_drive_records_parameters_of_each_row() -> None:
     """The acceleration in each row is that of the gravity recorded in the same row."""
     drive = bc.Drive(swinging(), rate=500, q0=[0.2])
     with drive:

@@ -79,7 +79,7 @@ def test_the_argument_that_does_not_fit_is_named() -> None:
     assert misfit_text(_told, (m, np.int64(2), ("a",)), {"path": None}) is None
 
 
-def test_what_is_no_float_is_expected_where_numbers_are_read() -> None:
+def test_sources_catch_values_without_a_float() -> None:
     """A value without a float is refused where numbers are read.
 
     10**400 raises an OverflowError in Python instead of a ValueError.
@@ -115,7 +115,7 @@ def test_a_quantum_is_above_zero(quantum: Any) -> None:
 
 
 @pytest.mark.parametrize("x", [[1.0], {}, np.array(["a"]), None])
-def test_what_is_quantised_is_a_number(x: Any) -> None:
+def test_quantised_needs_a_number(x: Any) -> None:
     with pytest.raises(InputError, match="expected numbers or symbols"):
         bc.quantised(x, 0.5)
 
@@ -229,7 +229,7 @@ def test_a_trajectory_that_is_none_is_named(trajectory: Any) -> None:
 
 
 @pytest.mark.parametrize("mask", [[[1.0], [2.0, 3.0]], [1.0, 0.0], "x", {}, [True], [True, None]], ids=str)
-def test_a_mask_says_which_runs(mask: Any) -> None:
+def test_mask_of_another_shape_raises(mask: Any) -> None:
     stepper = bc.stepper(bc.zoo.chain(2), every=0.01, step=0.01, batch=2)
     with pytest.raises(InputError, match="mask has the shape"):
         stepper.reset(mask=mask)
@@ -260,7 +260,7 @@ def test_a_move_that_is_no_matrix_is_named() -> None:
         graph.along({"q": 1.0}, ["forward_dynamics"])
 
 
-def test_lists_that_hold_themselves_while_something_is_free() -> None:
+def test_recursive_lists_are_rejected_with_free_parameters() -> None:
     """A list that contains itself is refused although parts are searched for parameters recursively."""
     circle: list[Any] = []
     circle.append(circle)
@@ -335,7 +335,7 @@ PLANNED = bc.Simulator(bc.zoo.chain(2))
 
 
 @pytest.mark.parametrize("odd", [None, 7, 0.5, "", [], int, np.zeros((3, 3))])
-def test_what_a_run_is_prepared_from_is_named(odd: Any) -> None:
+def test_invalid_run_inputs_are_named(odd: Any) -> None:
     with pytest.raises(InputError, match=r"Simulator\.planned: settings is"):
         PLANNED.planned(0.01, odd)
     if not isinstance(odd, type(None) | str | list):

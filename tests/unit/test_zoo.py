@@ -211,7 +211,7 @@ def test_load(spec: str, name: str, bodies: int) -> None:
         ("pendulum(mass='heavy')", "mass is 'heavy'; expected a number"),
     ],
 )
-def test_load_says_what_is_wrong(spec: str, message: str) -> None:
+def test_load_names_the_error(spec: str, message: str) -> None:
     with pytest.raises(BellcrankError, match=message):
         zoo.load(spec)
 
@@ -222,7 +222,7 @@ def test_names_are_all_loadable() -> None:
 
 
 @pytest.mark.parametrize("name", zoo.names())
-def test_what_is_suggested_can_be_loaded(name: str) -> None:
+def test_suggested_names_can_be_loaded(name: str) -> None:
     """A suggested name can be loaded.
 
     "excavator:3" once suggested "excavator:8", and "chainn:3" suggested "chain", which requires a number.
@@ -244,7 +244,7 @@ def test_what_is_suggested_can_be_loaded(name: str) -> None:
         ("zzz", ""), ("", ""), ("(", ""), ("tre", "tree:8"),
     ],
 )  # fmt: skip
-def test_what_was_given_stays_in_a_suggestion(given: str, meant: str) -> None:
+def test_suggestion_keeps_the_given_arguments(given: str, meant: str) -> None:
     assert zoo.suggestion(given) == meant
 
 
