@@ -1,6 +1,6 @@
 """Generator of package files from tables, for readers, editors and type checkers.
 
-`BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_face.py` regenerates them.
+`BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_public_api.py` regenerates them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bellcrank.graph.cells import LoopBody
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.scalar import sin
 from bellcrank.sim import frame_passes
-from laws.test_strips import N, stepped
+from laws.test_loop_rolling import N, stepped
 
 SHAPES = {"a": (2, 3), "b": ()}
 

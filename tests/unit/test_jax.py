@@ -23,7 +23,7 @@ jnp = jax.numpy
 def double() -> Any:
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    with jax.default_device(jax.devices("cpu")[0]):  # other devices: tests/targets/test_arrays_elsewhere.py
+    with jax.default_device(jax.devices("cpu")[0]):  # other devices: tests/targets/test_jax_torch_gpu.py
         yield
     jax.config.update("jax_enable_x64", before)
 
