@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bellcrank as bc
-from bench import baseline, exported, flexible, gradients, legs, loops, ours, simulation, size, stepping
+from bench import baseline, bellcrank_runs, exported, flexible, gradients, loops, quadruped, simulation, size, stepping
 from bench.row import CORE, Row, robot
 
 
@@ -57,12 +57,14 @@ def batch() -> Iterator[Row]:
         m = robot(name, floating)
         k = bc.kernel(m, "forward_dynamics")
         title = f"batch, forward dynamics, {name}{' floating' if floating else ''} ({k.method})"
-        yield side_by_side(title, partial(ours.batch_ns, m, k), (name, "aba", floating), must, aim)
+        yield side_by_side(title, partial(bellcrank_runs.batch_ns, m, k), (name, "aba", floating), must, aim)
     for name in ("ur5", "panda"):
         m = robot(name)
         for quantity, algorithm in (("mass_matrix", "crba"), ("inverse_dynamics", "rnea")):
             k = bc.kernel(m, quantity)
-            yield side_by_side(f"batch, {quantity}, {name}", partial(ours.batch_ns, m, k), (name, algorithm, False), 30)
+            yield side_by_side(
+                f"batch, {quantity}, {name}", partial(bellcrank_runs.batch_ns, m, k), (name, algorithm, False), 30
+            )
 
 
 def one() -> Iterator[Row]:
@@ -70,7 +72,10 @@ def one() -> Iterator[Row]:
         m = robot(name)
         k = bc.kernel(m, "forward_dynamics")
         yield side_by_side(
-            f"one state, native, {name} ({k.method})", partial(ours.native_ns, m, k), (name, "aba", False), must
+            f"one state, native, {name} ({k.method})",
+            partial(bellcrank_runs.native_ns, m, k),
+            (name, "aba", False),
+            must,
         )
 
 
@@ -86,8 +91,8 @@ def derivatives() -> Iterator[Row]:
         m = robot(name, floating)
         k = bc.kernel(m, "forward_dynamics_derivatives")
         peer, title = (name, "computeABADerivatives", floating), f"derivatives, {name} ({k.method})"
-        yield side_by_side(f"batch, {title}", partial(ours.batch_ns, m, k), peer, *many)
-        yield side_by_side(f"one state, {title}", partial(ours.native_ns, m, k), peer, *single)
+        yield side_by_side(f"batch, {title}", partial(bellcrank_runs.batch_ns, m, k), peer, *many)
+        yield side_by_side(f"one state, {title}", partial(bellcrank_runs.native_ns, m, k), peer, *single)
         if name == "panda":
             yield Row(f"operations, {title}", k.graph.count().arithmetic, None, "ops", 5500, 4000)
     yield from gradients.rows()
@@ -95,14 +100,14 @@ def derivatives() -> Iterator[Row]:
 
 def python() -> Iterator[Row]:
     m = robot("ur5")
-    first = ours.python_ns(m)
+    first = bellcrank_runs.python_ns(m)
     peer = baseline.pinocchio_python_ns("ur5", "aba", states=256, core=CORE)
-    yield Row("one state, from Python, ur5", min(first, ours.python_ns(m)), peer.ns_min, "ns", 3)
+    yield Row("one state, from Python, ur5", min(first, bellcrank_runs.python_ns(m)), peer.ns_min, "ns", 3)
 
 
 def compile_times() -> Iterator[Row]:
     for name, limit in (("ur5", 1.0), ("talos", 5.0)):
-        cold, cached, _ = ours.compile_seconds(str(baseline.robot_path(name)))
+        cold, cached, _ = bellcrank_runs.compile_seconds(str(baseline.robot_path(name)))
         yield Row(f"compile, cold, {name}", cold, None, "s", limit)
         yield Row(f"compile, from the cache, {name}", cached, None, "s", 0.05)
 
@@ -115,13 +120,16 @@ def operations() -> Iterator[Row]:
 
 def large() -> Iterator[Row]:
     for name, peer in (("tree(255)", "tree:255"), ("chain(256)", "chain:256")):
-        cold, _, peak = ours.compile_seconds(name, zoo=True)
+        cold, _, peak = bellcrank_runs.compile_seconds(name, zoo=True)
         yield Row(f"compile, cold, {name}", cold, None, "s", 60.0)
         yield Row(f"memory of that process, {name}", peak, None, "GB", 2.0)
         m = bc.zoo.load(name)
         k = bc.kernel(m, "forward_dynamics")
         yield side_by_side(
-            f"one state, native, {name} ({k.method})", partial(ours.native_ns, m, k, 64), (peer, "aba", False), 3
+            f"one state, native, {name} ({k.method})",
+            partial(bellcrank_runs.native_ns, m, k, 64),
+            (peer, "aba", False),
+            3,
         )
 
 
@@ -137,7 +145,7 @@ GROUPS = {
     "loops": loops.rows,
     "stepping": stepping.rows,
     "exported": exported.rows,
-    "legs": legs.rows,
+    "legs": quadruped.rows,
     "flexible": flexible.rows,
     "size": size.rows,
 }

@@ -2,9 +2,9 @@
 
 A server in a process of its own drives excavator_linkage (12 bodies, hydraulics, 1 kHz, rodas4) natively. One page (a
 program here) drives it. The figures are taken without it, with it, and with hostile clients in addition
-(bench/rough.py, in a third process). Promised: 60 states per second for less than 5 % of a core; input to state below
-20 ms at the median. Late periods are counted for the same time before each case and during it, because this computer
-has other work, too.
+(bench/overload_clients.py, in a third process). Required: 60 states per second for less than 5 % of a core; input to
+state below 20 ms at the median. Late periods are counted for the same time before each case and during it, because this
+computer has other work, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rich.table import Table
 from websockets.asyncio.client import ClientConnection, connect
 
 from bellcrank.cockpit.messages import HEADER, STATE
-from bench.rough import CASES, KEY, LEVERS, TOKEN, url
+from bench.overload_clients import CASES, KEY, LEVERS, TOKEN, url
 
 CORE, LATE = 0.05, 0.020  # promised
 
@@ -130,7 +130,9 @@ async def measured(port: str, process: int, seconds: float) -> bool:
     await asyncio.sleep(seconds)
     idle = (spent(process) - idle) / seconds
     cost = Table("pages", "of a core", "of which pages", "states/s", "input to state, median", "99 %")
-    rough = Table("company", "late before", "with", "skipped before", "with", "wake-up p99 before", "with", "of a core")
+    overload = Table(
+        "company", "late before", "with", "skipped before", "with", "wake-up p99 before", "with", "of a core"
+    )
     cost.add_row("none", f"{idle:.1%}", "", "", "", "")
     async with connect(url(port), additional_headers=KEY, compression=None) as socket:
         page = Page(socket)
@@ -140,7 +142,7 @@ async def measured(port: str, process: int, seconds: float) -> bool:
         cost.add_row("1", *_row(one, idle))
         for case in CASES:
             before = await figures(page, process, seconds)
-            company = [sys.executable, "-m", "bench.rough", case, port, str(seconds + 3.0)]
+            company = [sys.executable, "-m", "bench.overload_clients", case, port, str(seconds + 3.0)]
             others = subprocess.Popen(company)
             await asyncio.sleep(2.0)  # until they are connected
             with_them = await figures(page, process, seconds)
@@ -148,7 +150,7 @@ async def measured(port: str, process: int, seconds: float) -> bool:
             cost.add_row(f"1 and {case}", *_row(with_them, idle))
             pairs = [(f"{f.late}", f"{f.skipped}", f"{1e6 * f.jitter:.0f} us") for f in (before, with_them)]
             cells = [x for pair in zip(*pairs, strict=True) for x in pair]
-            rough.add_row(case, *cells, f"{with_them.share:.0%}")
+            overload.add_row(case, *cells, f"{with_them.share:.0%}")
         for job in jobs:
             job.cancel()
     good = one.share - idle < CORE and one.middle < LATE
@@ -156,7 +158,7 @@ async def measured(port: str, process: int, seconds: float) -> bool:
     console.print(f"12 bodies, {seconds:g} s each; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     console.print(cost)
     console.print(f"Late periods of a loop of 1 kHz in {seconds:g} s, each case after as long without it:")
-    console.print(rough)
+    console.print(overload)
     for note in page.report.get("notes", ()):
         console.print(f"note: {note}")
     console.print("as promised" if good else f"promised: {CORE:.0%} of a core, {1e3 * LATE:.0f} ms")

@@ -31,7 +31,7 @@ from bellcrank.papers.nikravesh.speedup_limits import (
 )
 from bellcrank.papers.operation_counts import published
 from bellcrank.zoo.families import general_chain
-from bench import ours
+from bench import bellcrank_runs
 
 DIRECT, RECURSIVE = "joint_coordinates", "joint_coordinates_recursive"
 SIZES = {"revolute": range(2, 11), "prismatic": range(2, 15), "spherical": range(2, 8)}
@@ -53,8 +53,8 @@ def measured(m: bc.Mechanism, methods: Sequence[str], rounds: int = 4) -> dict[s
     }
     for _ in range(rounds):
         for by, k in kernels.items():
-            found[by]["one"] = min(found[by]["one"], ours.native_ns(m, k, 256, SECONDS))
-            found[by]["batch"] = min(found[by]["batch"], ours.batch_ns(m, k, 1024, SECONDS))
+            found[by]["one"] = min(found[by]["one"], bellcrank_runs.native_ns(m, k, 256, SECONDS))
+            found[by]["batch"] = min(found[by]["batch"], bellcrank_runs.batch_ns(m, k, 1024, SECONDS))
     return found
 
 

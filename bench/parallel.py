@@ -25,7 +25,7 @@ import bellcrank as bc
 from bellcrank.emit.cores import calibration
 from bellcrank.emit.cores.multicore_kernel import ParallelKernel
 from bellcrank.emit.cores.thread_team import allowed_cpus
-from bench import baseline, ours
+from bench import baseline, bellcrank_runs
 
 ROWS = 16
 NAMES = ("excavator", "talos", "tree(63)", "tree(255)", "chain(256)")
@@ -70,10 +70,10 @@ def mechanism(name: str) -> bc.Mechanism:
 
 
 def measured(m: bc.Mechanism, one: bc.Kernel, both: ParallelKernel, seconds: float) -> tuple[float, float | None]:
-    arrays = ours.inputs(m, one, (ROWS,))
+    arrays = bellcrank_runs.inputs(m, one, (ROWS,))
     arrays.append(np.empty_like(one(*arrays)))
     pointers = [a.ctypes.data for a in arrays]
-    _, loop = ours.loop(tuple(a[0].size for a in arrays))
+    _, loop = bellcrank_runs.loop(tuple(a[0].size for a in arrays))
     alone = one.library.address("one")
     least = [float("inf"), float("inf")]
     until = time.perf_counter() + seconds

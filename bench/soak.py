@@ -31,7 +31,7 @@ from bellcrank.cockpit.session import Session
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.sim.deadline_text import full_text, one_line
 from bellcrank.text_table import table
-from bench.rough import KEY, TOKEN, url
+from bench.overload_clients import KEY, TOKEN, url
 from bench.soak_marks import Marks
 
 MACHINE = "excavator_linkage"

@@ -8,7 +8,6 @@ import sys
 
 from bench.gpu import (
     call,
-    chosen,
     derivatives,
     dynamics,
     flexible,
@@ -17,11 +16,12 @@ from bench.gpu import (
     peers,
     simulation,
     stepping,
+    team_choice,
     teams,
 )
 
 PARTS = {
-    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": chosen.table, "call": call.table,
+    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": team_choice.table, "call": call.table,
     "peers": peers.table, "teams": teams.table, "derivatives": derivatives.table,
     "gradients": gradients.table, "stepping": stepping.table, "flexible": flexible.table,
     "large": large.table, "large_briefly": large.briefly,

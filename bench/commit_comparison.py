@@ -1,4 +1,4 @@
-"""`python -m bench.beside COMMIT [GROUP ...]`: compare this tree with an earlier one on the same computer, in turns.
+"""`python -m bench.commit_comparison COMMIT [GROUP ...]`: compare this tree with an earlier one on one computer.
 
 Each tree runs its own `python -m bench`, with its own package, ROUNDS times; of every row that both have our best time
 counts. A row that is slower by more than SLACK is marked, and the command then fails. Peers are not timed: their times

@@ -1,4 +1,4 @@
-"""`python -m bench.rough CASE PORT SECONDS`: clients that overload a cockpit, in a process of their own."""
+"""`python -m bench.overload_clients CASE PORT SECONDS`: clients that overload a cockpit, in a process of their own."""
 
 from __future__ import annotations
 

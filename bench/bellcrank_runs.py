@@ -1,4 +1,4 @@
-"""Our side of the comparison: batches and single states, from Python and from a native loop."""
+"""Times of Bellcrank in the comparison: batches and single states, from Python and from a native loop."""
 
 from __future__ import annotations
 
