@@ -1,6 +1,6 @@
 """Response of excavator_linkage to its levers: a full bucket is heavy, a hard cut stalls the arm, and the heap stays.
 
-    python examples/feel.py
+    python examples/stick_response.py
 
 The same levers are pulled each time; the cases differ in the load, in the soil, or in nothing at all. Speeds are those
 of the joints, pressures those of the cylinders (bar, on the working side). It takes a minute of one core, most of it to
