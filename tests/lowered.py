@@ -149,7 +149,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def numeric(value: ast.expr) -> bool:
-    """Whether an expression is a number, or made of numbers and of names."""
+    """Return whether an expression is a number, or consists of numbers and names."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
     if isinstance(value, ast.UnaryOp):
@@ -193,7 +193,7 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 
 
 class _Uses:
-    """What a module does with constants."""
+    """Uses of constants in a module."""
 
     def __init__(self, module: str, tree: ast.Module) -> None:
         self.module, self.nodes, self.names = module, list(ast.walk(tree)), _imports(tree)

@@ -50,7 +50,7 @@ YELLOW, DARK = 'fill="#f2b632" stroke="#8a6410" stroke-width="1.5"', 'fill="#4b5
 
 
 def body() -> list[Shape]:
-    """What does not move in the plane of the arm: tracks, house, cab."""
+    """Return the fixed parts in the plane of the arm: tracks, house, cab."""
     return [
         ([(-2.2, 0.0), (2.2, 0.0), (2.2, 0.55), (1.8, 0.95), (-1.8, 0.95), (-2.2, 0.55)], DARK, True),
         ([(-2.8, 1.05), (0.55, 1.05), (0.95, 1.25), (0.95, 1.5), (0.3, 2.0), (-2.8, 2.2)], YELLOW, True),

@@ -16,7 +16,7 @@ import markup
 import bellcrank as bc
 from bellcrank.dynamics.quantities import SHIPPED
 
-# Where a public name lives says what it is for: the first that fits.
+# Groups of public names by the modules that define them; the first match counts.
 GROUPS = {
     "mechanisms": ("Mechanisms", r"model|formats|parameters|structures"),
     "kernels": ("Kernels, graphs, schedules", r"dynamics|build\.(?!targets)|emit|graph|scheduling"),
@@ -118,7 +118,7 @@ def _class(name: str, cls: type) -> str:
 
 
 def _docstring(cls: type) -> str:
-    """What a person wrote; a dataclass without says what its fields are by itself."""
+    """Return the written docstring of a class, without the one that `dataclass` generates."""
     said = cls.__doc__ or ""
     return "" if dataclasses.is_dataclass(cls) and said.startswith(f"{cls.__name__}(") else inspect.getdoc(cls) or ""
 

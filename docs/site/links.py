@@ -38,7 +38,7 @@ class Sources:
         self.paths: dict[Path, str] = {}
 
     def place(self, path: Path) -> str:
-        """Where its page is, from the top of the site."""
+        """Return the address of the page of a file, relative to the root of the site."""
         name = path.relative_to(ROOT).as_posix().lstrip(".")  # Sphinx leaves out what is hidden
         return self.paths.setdefault(path, f"_static/{SOURCES}/{name}.html")
 

@@ -109,7 +109,7 @@ def _equations(m: Method, quantity: str) -> str:
 
 
 def typeset(latex: str) -> str:
-    """What emit --target latex prints, as Markdown."""
+    """Return the output of `emit --target latex` as Markdown."""
     lines = [line for line in latex.splitlines() if not line.startswith("%")]
     text = "\n".join(lines).replace("\\noindent ", "\n\n")
     text = re.sub(r"\\\[\n?(.*?)\\\]", r"\n\n$$\n\1$$\n\n", text, flags=re.DOTALL)

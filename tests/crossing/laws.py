@@ -1,4 +1,4 @@
-"""What must hold of every system, whatever it is made of: each way to compute a motion gives the same motion.
+"""Laws of every system, whatever its parts: each way to compute a motion gives the same motion.
 
 `LAWS` has a function for every value of the dimension "way"; a test checks that none is missing.
 """
@@ -156,7 +156,7 @@ def gpu(w: World, folder: Path) -> None:
 def stepper(w: World, folder: Path) -> None:
     """Actions of a stepper lead to the rows of a run in which every action is a line of the table of inputs.
 
-    After every line a multistep method begins anew, so that a run with constant inputs has other errors of its steps.
+    A multistep method restarts after every line, so its step errors differ from those of a run with constant inputs.
     """
     form = {"form": w.how.get("form", "projected")} if w.mechanism.loops else {}
     how = {"integrator": w.how["integrator"], **form}
@@ -233,7 +233,7 @@ def _beside(w: World, at: Array, free: list[int], k: int, h: float) -> Array:
 
 @law("equilibrium")
 def equilibrium(w: World, folder: Path) -> None:
-    """Where it rests, accelerations are zero; where it does not, that is said."""
+    """Accelerations are zero at an equilibrium; without one, an error is raised."""
     try:
         found = bc.equilibrium(w.system, {"q": w.start[0]})
     except bc.EquilibriumError:
@@ -265,7 +265,7 @@ def gradient(w: World, folder: Path) -> None:
 
 
 def _along(w: World, found: Any, v: Array) -> Array:
-    """Of velocities only those of independent joints move; the others follow."""
+    """Return velocities of the independent joints; the others are zero, because they follow."""
     names = w.mechanism.columns[1]
     return np.array(
         [x if not w.mechanism.loops or n in found.independent else 0.0 for n, x in zip(names, v, strict=True)]
@@ -308,9 +308,9 @@ def change(w: World, coarse: bc.Record, fine: bc.Record) -> float:
 
 @law("energy")
 def energy(w: World, folder: Path) -> None:
-    """Energy changes by the work that is done, to the error of the steps, and the record says so, too.
+    """The energy changes by the work done, up to the step error, and the record agrees.
 
-    What is off must become less with half the step, as an error does: what a law of force or a power leaves out stays.
+    The difference must decrease with half the step, as step errors do; a missing force or power would not.
     """
     chosen = "tolerance" in w.how
     steps = (STEP, STEP / 2)

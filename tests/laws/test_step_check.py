@@ -119,7 +119,7 @@ def test_a_step_that_is_far_too_long_is_not_resolved(name: str) -> None:
     stop = run.stops[0]
     assert (stop.reason, stop.time) == ("not resolved", seconds)
     assert run.provenance["change by half the step"]["of"] in stop.message
-    # What it proposes is enough, after a few times at most: it is a guess.
+    # The proposed step is a guess: a few repetitions suffice.
     for _ in range(4):
         h = float(re.findall(r"Take a step of (\S+) s or less", stop.message)[0])
         with warnings.catch_warnings():
@@ -216,7 +216,7 @@ def test_the_tolerance_is_a_number(value: float) -> None:
 
 @pytest.mark.parametrize("every", [1.25e-2, 6.25e-2])
 def test_stepper_and_run_have_the_same_step_error(every: float) -> None:
-    """Whatever the length of its actions; and a run that begins anew has done nothing wrong yet."""
+    """The error does not depend on the length of actions, and a restarted run has none."""
     m, v0 = slider(stiffness=1e4, damping=0.5), np.linspace(0.2, 2.0, 5)
     run = bc.simulate(m, 1.25, v0=v0[:, None], step=1.25e-2)
     env = bc.stepper(bc.system(m), batch=5, every=every, step=1.25e-2, resolve=0.01, outputs=["x.q"])

@@ -607,7 +607,7 @@ def test_a_worker_that_traces_other_equations_computes_nothing(
 def test_auto_stays_with_the_method_that_it_chose_first(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is cheapest is measured, and may come out otherwise another day, or on another computer."""
+    """The cheapest method is measured, and may differ on another day or computer."""
     asked: dict[str, Any] = {**USUAL, "to": tmp_path / "s", "cluster": cluster}
     plant = bc.zoo.planar3r()
     asked["over"] = {f"{plant.columns[0][0]}.q": [0.1, 0.2]}

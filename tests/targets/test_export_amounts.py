@@ -54,15 +54,17 @@ def bytes_of(made: Any) -> bytes:
 
 
 def numbers(made: Any) -> np.ndarray[Any, Any]:
-    """All that an FMU remembers. What nothing has written yet (rates and outputs that nobody asked for) is zero in an
-    FMU that is shipped, and has all bits set in these tests.
+    """Return the complete memory of an FMU.
+
+    Numbers that were not written yet (rates and outputs without a request) are zero in a shipped FMU, and have all
+    bits set in these tests.
     """
     found = np.frombuffer(bytes_of(made)[32:], float)
     return np.where(found.view(np.uint64) == 2**64 - 1, 0.0, found)
 
 
 def refused(made: Any, t: float, h: float) -> bool:
-    """Whether a step is an error."""
+    """Return whether a step is an error."""
     try:
         made.doStep(t, h)
     except fmpy.fmi1.FMICallException:
@@ -248,7 +250,7 @@ def test_steps_of_wasm(kind: str, tmp_path: Path, soon: None) -> None:
 @needs_cc
 @pytest.mark.parametrize("kind", ["chosen", "events"])
 def test_float32_reports_a_time_that_no_longer_advances(kind: str, tmp_path: Path) -> None:
-    """Where a step no longer changes the time there is a status, and before that no call is lost."""
+    """A step that no longer changes the time returns a status, and no call before it is lost."""
     how: dict[str, Any] = {"integrator": "dopri5", "tolerance": 1e-4} if kind == "chosen" else {"events": [GROUND]}
     bc.export(plant(), tmp_path / "it", dtype="float32", step=H, **how)
     (source,) = (p for p in (tmp_path / "it").glob("*.c") if p.name != "main.c")

@@ -35,7 +35,7 @@ def bounces(until: float) -> list[bc.Event]:
 
 
 def fallen(t: float) -> float:
-    """Where the ball is that was let go at HEIGHT, in closed form."""
+    """Return the height of a ball that was released at HEIGHT, in closed form."""
     begin, speed, height = 0.0, 0.0, HEIGHT
     while True:
         flight = (speed + math.sqrt(speed**2 + 2.0 * GRAVITY * height)) / GRAVITY

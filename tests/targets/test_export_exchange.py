@@ -53,7 +53,7 @@ def test_nominals_are_in_the_description_and_in_the_binary(version: int, tmp_pat
 
 
 def off(s: bc.System, path: Path, inputs: dict[str, float], seconds: float, every: float, tolerance: float) -> float:
-    """How far CVode is from our own run with a far tighter tolerance, by what is usual and what there was."""
+    """Return the relative error of CVode against our run with a far tighter tolerance."""
     names = [v.name for v in states_of(path)]
     form = "projected" if s.mechanism.loops else None
     native = bc.simulate(s, seconds, inputs=inputs, every=every, tolerance=1e-11, integrator="dopri5", form=form)

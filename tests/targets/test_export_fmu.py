@@ -180,7 +180,7 @@ def test_the_excavator_has_derivatives_both_ways_at_rest(tmp_path: Path) -> None
 
 
 @needs_cc
-@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # what takes a minute says so
+@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # exports that take a minute warn
 @pytest.mark.parametrize("name", [n for n in MACHINES if n.startswith("excavator")])
 def test_excavators(name: str, tmp_path: Path) -> None:
     s = MACHINES[name]().system
@@ -222,14 +222,14 @@ SENSITIVE = ("excavator_flexible",)
 
 
 def moved_by_rounding(run: Callable[[Any], Any], q: Any) -> float:
-    """How far motions from starts that are the same to the last digit come apart."""
+    """Return the distance between motions whose starts agree to the last digit."""
     draw, right = np.random.default_rng(5), run(q)
     return max(float(np.abs(run(q + draw.uniform(-1e-16, 1e-16, len(q))) - right).max()) for _ in range(3))
 
 
 @needs_cc
 @both
-@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # what takes a minute says so
+@pytest.mark.filterwarnings("ignore:export of .* as an FMU")  # exports that take a minute warn
 @pytest.mark.parametrize("name", bc.zoo.names())
 def test_zoo(name: str, version: int, tmp_path: Path) -> None:
     """Every mechanism that we have, pushed: valid, by Co-Simulation the native run, by CVode the same motion."""

@@ -64,7 +64,7 @@ def deepest(graph: str) -> dict[str, int]:
 
 
 def over(made: Made, folder: Path, level: str) -> tuple[int, list[str]]:
-    """How many functions state a bound, and those that take more than they state."""
+    """Return the number of functions that state a bound, and the functions that exceed theirs."""
     thing, how = made()
     bc.export(thing, folder / "it", **how)
     (source,) = (p for p in (folder / "it").glob("*.c") if p.name != "main.c")

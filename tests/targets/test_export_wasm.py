@@ -19,7 +19,7 @@ from targets.test_export_events import HEIGHT, ball, bounces, fallen, sampled_pl
 from targets.test_export_fmu import plant
 
 NODE = shutil.which("node")
-# Fills the workspace and all arrays with NaN (a module's memory begins as zero), and begins anew.
+# Fills the workspace and all arrays with NaN (a module's memory begins as zero), and resets it.
 POISON = """const memory = m.code.memory.buffer;
 new Float64Array(memory, m.work, Math.floor((memory.byteLength - m.work) / 8)).fill(NaN);
 if (m.now) { m.counts.fill(0); m.reset(); }"""
@@ -27,7 +27,7 @@ needs_node = pytest.mark.skipif(NODE is None, reason="Node is not installed")
 
 
 def said(folder: Path, script: str) -> Any:
-    """What a script says that finds the loaded module in `m`."""
+    """Return the output of a script that finds the loaded module in `m`."""
     assert NODE is not None
     (own,) = folder.glob("*.js")
     text = f'import {{ load }} from "./{own.name}";\nconst m = await load();\n{POISON}\n{script}\n'

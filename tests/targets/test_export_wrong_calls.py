@@ -72,7 +72,7 @@ def test_wrong_calls(version: int, tmp_path: Path) -> None:
 @needs_cc
 @both
 def test_a_step_that_fails_on_its_way_was_never_begun(version: int, tmp_path: Path) -> None:
-    """Of a hundred steps of the machine the first ones are good."""
+    """The first ones of a hundred steps of the machine succeed."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [bc.where(t < 0.0305, 0.0, 1e308) * 1e10]

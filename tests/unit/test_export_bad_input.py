@@ -1,4 +1,4 @@
-"""What bc.export says to what it cannot write, and that nothing is lost by it."""
+"""Invalid exports raise an error with a message, and change no file."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_nothing_of_others_is_lost(arm: bc.Mechanism, tmp_path: Path) -> None:
 
 
 def test_a_very_long_name(arm: bc.Mechanism, tmp_path: Path) -> None:
-    """What an FMU's functions are called is looked up by what follows the machine's name."""
+    """Functions of an FMU are found by the part of their names that follows the name of the machine."""
     for to in ("fmu2", "fmu3"):
         assert bc.export(arm, tmp_path / f"{to}.fmu", to=to, name="x" * 10_000).stat().st_size > 1000
 
@@ -130,7 +130,7 @@ def test_folders_that_cannot_be(path: str, arm: bc.Mechanism, tmp_path: Path, mo
 def test_an_export_that_fails_at_the_last_moment(
     arm: bc.Mechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was there before is there again."""
+    """The previous export is restored."""
     there = bc.export(arm, tmp_path / "out", to="c")
     before = {p.name: p.read_bytes() for p in there.iterdir()}
     renamed, real = [], os.replace

@@ -68,7 +68,7 @@ def test_unknown_units_give_none(text: str) -> None:
 
 
 def test_everything_of_ours_is_known() -> None:
-    """Of the zoo and the machines, free numbers included."""
+    """Units of the zoo and of the machines are known, including those of free parameters."""
     sizes = {"chain": "chain:3", "tree": "tree:3", "random_tree": "random_tree:6", "rope": "rope:5"}
     systems = [effort_driven(bc.zoo.load(sizes.get(n, n))) for n in bc.zoo.names() if n != "excavator_flexible"]
     systems += [MACHINES[n]().system for n in MACHINES if n != "excavator_flexible"]

@@ -258,8 +258,8 @@ def test_generated_files_are_current(path: Path) -> None:
     made = generated.FILES[path]()
     if UPDATE:
         path.write_text(made, "utf-8")
-    told = f"{path} is not what the tables say: BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_public_api.py writes it"
-    assert path.read_text("utf-8") == made, told
+    command = "BELLCRANK_UPDATE=1 python -m pytest tests/unit/test_public_api.py"
+    assert path.read_text("utf-8") == made, f"{path} differs from the tables; update it: {command}"
 
 
 USER = '''

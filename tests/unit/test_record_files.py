@@ -323,7 +323,7 @@ def test_damaged_anywhere_for_long(run: Record, batch: Record, tmp_path: Path, k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_seal_is_over_every_number_and_every_name(run: Record, tmp_path: Path, kind: str) -> None:
-    """Even where a format's own checksums are right, because somebody wrote the file anew around other numbers."""
+    """A changed file is detected although the checksums of its format are right, because the file was written again."""
     other = Record({name: run.column(name) for name in run.columns}, provenance=run.provenance)
     values = other["boom.q"].copy()
     values[7] = np.nextafter(values[7], 1.0)
@@ -345,7 +345,7 @@ def test_the_seal_is_over_every_number_and_every_name(run: Record, tmp_path: Pat
 def test_a_loaded_record_has_a_stop_for_every_run(
     run: Record, batch: Record, tmp_path: Path, kind: str, sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a file that has none, by another program or from a record that was made by hand."""
+    """A file without stops, of another program or of a record built from arrays, also gives a stop for every run."""
     describe = description.describe
 
     def without_stops(r: Record) -> str:
@@ -417,7 +417,7 @@ def test_a_newer_format(run: Record, tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_file_is_run(run: Record, tmp_path: Path) -> None:
-    """An array of objects would be a pickle: numpy is told to refuse it."""
+    """An array of objects, which would be a pickle, is rejected by numpy."""
     path = run.save(tmp_path / "x.npz")
     bad, hostile = tmp_path / "bad.npz", io.BytesIO()
     np.lib.format.write_array(hostile, np.array([print] * 101, dtype=object), allow_pickle=True)
