@@ -48,6 +48,14 @@ PACKAGES_WITH_NAMED_CONTENTS = {
     *("", "build", "content_digest", "emit", "graph", "integrate", "model", "nodes", "parameters", "scheduling"),
     "spatial",
 }
+# A test is named by subject, condition and result (`test_zero_pivot_ends_the_run`), not by a clause or a story.
+TEST_OPENINGS = re.compile(
+    r"test_(what|of|who|whom|whose|whoever|nobody|it|its|they|where|whether|how|that|those|the_same)_"
+)
+TEST_WORDS = re.compile(
+    r"_(says?|said|tells?|told|asks?|asked|knows?|anew|alike|abreast|nobody|anybody|everybody|whoever|wherever|"
+    r"whatever|strangers?|ones_own|what)(?=_|$)"
+)
 PARTICIPLE_NOUNS = {"fixed", "published", "speed", "seed", "need", "feed"}  # a joint; what the zoo has from papers
 
 
@@ -79,6 +87,17 @@ def wording_faults(text: str) -> list[str]:
         if match:
             faults.append(f"{line}: comment with {match.group(0)!r}")
     return faults
+
+
+def names_of_faulty_tests(tree: ast.Module) -> list[str]:
+    """Return `line: name` for the test functions of a module with an opening or a word that is not plain English."""
+    return [
+        f"{node.lineno}: {node.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        and (TEST_OPENINGS.match(node.name + "_") or TEST_WORDS.search(node.name))
+    ]
 
 
 def is_noun(stem: str) -> bool:
@@ -178,6 +197,11 @@ def _public_names() -> Iterator[tuple[str, Any]]:
 def sources() -> list[Path]:
     """Return the Python files of the package."""
     return sorted(Path(bc.__file__).resolve().parent.rglob("*.py"))
+
+
+def other_sources(root: Path) -> list[Path]:
+    """Return the Python files of tests, benchmarks, documentation and examples below the folder `root`."""
+    return sorted(path for folder in ("tests", "bench", "docs", "examples") for path in (root / folder).rglob("*.py"))
 
 
 # -- names in prose: a rename of code that forgets a docstring leaves a name that nothing has

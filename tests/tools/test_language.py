@@ -33,6 +33,42 @@ def test_docstrings_and_comments_use_plain_english() -> None:
     assert faults == {}
 
 
+def test_other_docstrings_and_comments_use_plain_english() -> None:
+    """The rules of the package hold for tests, benchmarks, documentation and examples."""
+    faults = {
+        path.relative_to(ROOT).as_posix(): found
+        for path in language.other_sources(ROOT)
+        if (found := language.wording_faults(path.read_text("utf-8")))
+    }
+    assert faults == {}
+
+
+def test_tests_are_named_in_plain_english() -> None:
+    faults = {
+        path.relative_to(ROOT).as_posix(): found
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if (found := language.names_of_faulty_tests(ast.parse(path.read_text("utf-8"))))
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("test_what_cannot_be", True),
+        ("test_it", True),
+        ("test_a_long_run_says_so", True),
+        ("test_gap_is_told", True),
+        ("test_runs_begin_anew", True),
+        ("test_items_of_a_list", False),
+        ("test_zero_pivot_ends_the_run", False),
+    ],
+)
+def test_private_test_names_are_found(name: str, fault: bool) -> None:
+    tree = ast.parse(f"def {name}(): ...")
+    assert language.names_of_faulty_tests(tree) == ([f"1: {name}"] if fault else [])
+
+
 @pytest.mark.parametrize(
     ("source", "count"),
     [
