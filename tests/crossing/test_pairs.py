@@ -146,7 +146,7 @@ def test_the_segmented_path_cuts_branches(tmp_path: Path) -> None:
         check(world, "forward_dynamics")
 
 
-def test_a_schedule_that_forgets_a_message_is_noticed() -> None:
+def test_missing_message_of_a_schedule_is_detected() -> None:
     graph = bc.kernel(bc.zoo.chain(3), "forward_dynamics", "aba").graph
     s = bc.schedule(graph, machine="complete:2", kind="ideal", level="node")
     given = {name: np.ones(shape) for name, shape in graph.inputs.items()}
@@ -159,7 +159,7 @@ def test_a_schedule_that_forgets_a_message_is_noticed() -> None:
         replayed(replace(s, messages=(first, *s.messages[1:])), graph, given)
 
 
-def test_energy_that_is_lost_is_noticed() -> None:
+def test_lost_energy_is_detected() -> None:
     """The balance detects a spring with half of its energy."""
 
     class Half(JointSpring):

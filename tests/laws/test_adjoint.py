@@ -181,7 +181,7 @@ def test_checkpoints_change_nothing(name: str) -> None:
             np.testing.assert_array_equal(other.inputs[key], whole.inputs[key])
 
 
-def test_notes_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_beyond_memory_are_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     adjoint = bc.Adjoint(pushed(bc.zoo.load("chain(2)")), running)
     given: dict[str, Any] = {"inputs": {"a": 0.4, "b": 0.3}, "step": H}
     whole = adjoint.run(1.0, **given)
@@ -203,7 +203,7 @@ def test_notes_that_do_not_fit_are_made_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_batch_is_its_runs(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_equals_single_runs(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In parts and on threads, with starts, inputs and parameters of each run."""
     monkeypatch.setattr("bellcrank.sim.adjoint_sweeps.CACHE_BYTES", 1)
     m = bc.zoo.puma600()

@@ -124,7 +124,7 @@ def test_a_batch_of_linkages_and_checkpoints() -> None:
 
 
 @pytest.mark.parametrize(("name", "delay"), [("rk4", 0.0), ("abm4", 0.015)])
-def test_samples_of_a_controller_that_remembers(name: str, delay: float) -> None:
+def test_samples_of_a_controller_with_states(name: str, delay: float) -> None:
     def digital(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
         return [u["a"] - 3.0 * q[0] * q[0] - v[0], -2.0 * q[1] * u["a"] - 0.1 * x["sum"]], [x["sum"] + q[0]]
 
@@ -157,7 +157,7 @@ def test_an_actuator_at_its_limit_has_no_slope() -> None:
     assert (found.inputs["a"] != 0.0).tolist() == [True, False, False, True]
 
 
-def test_other_coordinates_are_taken_where_the_first_do_not_reach() -> None:
+def test_partition_changes_where_the_first_is_singular() -> None:
     """For a ball on a rod, height and lateral position take turns as independent coordinate."""
     b = bc.Builder("ball")
     b.body("slide", mass=0.3, inertia=(0.1, 0.1, 0.1))

@@ -35,7 +35,7 @@ def test_rows_of_every_width(joints: int) -> None:
     agree(s.run(q0=q, v0=v, **how), singles(s, q, v, **how))
 
 
-def test_lanes_that_stop_leave_the_others_alone() -> None:
+def test_stopped_lanes_do_not_affect_others() -> None:
     m = bc.zoo.chain(2)
     s = bc.Simulator(m, "rk4")
     q, v, _ = m.random(1, RUNS)
@@ -46,7 +46,7 @@ def test_lanes_that_stop_leave_the_others_alone() -> None:
     agree(batch, singles(s, q, v, **how))
 
 
-def test_rows_at_times_of_their_own() -> None:
+def test_lanes_record_rows_at_individual_times() -> None:
     m = bc.zoo.chain(3)
     s = bc.Simulator(m, "dopri5")
     q, v, _ = m.random(1, RUNS)

@@ -86,7 +86,7 @@ def test_an_answer_is_that_of_the_functions_now(name: str, plant: Any) -> None:
     np.testing.assert_array_equal(answer(s), before)
 
 
-def test_a_plant_that_stays_is_prepared_once() -> None:
+def test_unchanged_plant_is_prepared_once() -> None:
     from bellcrank.sim.linearisation import prepare
 
     s, change = by_list()
@@ -98,7 +98,7 @@ def test_a_plant_that_stays_is_prepared_once() -> None:
     assert prepare(s) is first
 
 
-def test_a_threshold_and_a_method_that_is_registered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_threshold_or_method_invalidates_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     from bellcrank.dynamics.table import METHODS
     from bellcrank.registration import _registered
 

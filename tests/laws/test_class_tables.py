@@ -23,7 +23,7 @@ def test_random_trees_equal_straight_line_code(seed: int, most: int, monkeypatch
     assert sum(rolled.counts) == len(tree.tree.links)
 
 
-def test_two_mechanisms_keep_their_own_tables() -> None:
+def test_two_mechanisms_have_separate_tables() -> None:
     """Build two mechanisms in turn and evaluate them in the opposite order."""
     trees = [zoo.chain(9, twist="general", seed=seed) for seed in (1, 2)]
     both = [made(tree, "rnea", "gravity_torque") for tree in trees]

@@ -124,7 +124,7 @@ def test_the_force_of_a_multiplier_does_its_work(case: Closed, seed: int) -> Non
 
 
 @pytest.mark.parametrize("kind", FRAMED)
-def test_every_kind_is_met(kind: str) -> None:
+def test_every_closure_kind_is_tested(kind: str) -> None:
     """The equations of each kind have full rank between two free bodies: none is redundant."""
     m, q = closed(random_tree(3, ["floating", "floating"], [0, 0]), 5, [kind])
     C = matrix_C(m, q)

@@ -73,7 +73,7 @@ def test_power_balances(pair: Any) -> None:
 
 @pytest.mark.parametrize("shape", BODIES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("upright", [False, True])
-def test_a_slope_is_a_plane_that_is_turned(shape: Any, upright: bool) -> None:
+def test_slope_equals_a_rotated_plane(shape: Any, upright: bool) -> None:
     """The contact point is the lowest relative to the slope.
 
     It is not the point of a cylinder's rim that is lowest in the world.
@@ -295,7 +295,7 @@ def crate(size: Any, below: Any, angle: float = 0.0) -> bc.Record:
 
 
 @pytest.mark.parametrize("scale", [0.3, 0.99, 1.0, 1.01, 3.0])
-def test_a_box_rests_on_a_box_or_is_refused(scale: float) -> None:
+def test_box_rests_on_a_box_or_raises(scale: float) -> None:
     """Only corners are tested: a box is refused if none of its sides fits on the other."""
     below = (0.4, 0.4, 0.4)
     size = tuple(scale * x for x in below)

@@ -66,7 +66,7 @@ def test_rows_hang_on_earlier_rows() -> None:
     assert dca.branches(zoo.chain(9).tree) == [list(range(9))]
 
 
-def test_two_segments_give_way_to_each_other() -> None:
+def test_two_segments_move_each_other() -> None:
     """R^T e R = M (1 + W M)^-1, also if M is singular for some motions and W for some forces."""
     rng = np.random.default_rng(0)
     for blind, stiff in ((0, 0), (2, 0), (0, 3), (4, 5)):

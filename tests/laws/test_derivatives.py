@@ -128,7 +128,7 @@ def test_one_is_the_inverse_of_the_other(m: Mechanism, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "parallel_cranks"])
-def test_loops_along_motions_that_they_allow(name: str) -> None:
+def test_loop_derivatives_along_feasible_motions(name: str) -> None:
     """The derivative along a velocity that keeps the loops closed is that of the closed motion."""
     m = bc.zoo.load(name)
     q = bc.zoo.start(m)[0]

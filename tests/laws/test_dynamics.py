@@ -73,7 +73,7 @@ def test_solve_inverts_the_mass_matrix(m: Mechanism, seed: int) -> None:
 
 
 @given(everything, seeds)
-def test_regrouping_changes_nothing_that_the_joints_feel(m: Mechanism, seed: int) -> None:
+def test_regrouping_keeps_joint_forces(m: Mechanism, seed: int) -> None:
     q, v, a = state(m, seed)
     other = regrouped(m.tree)
     close(crba.mass_matrix(other, q), crba.mass_matrix(m.tree, q), 1e-13)

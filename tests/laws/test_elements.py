@@ -191,7 +191,7 @@ def test_hunt_and_crossleys_formula() -> None:
         assert abs(restitution_of(d, speed) - (1.0 - 2.0 / 3.0 * d * speed)) < (d * speed) ** 2
 
 
-def test_a_worm_locks_itself() -> None:
+def test_worm_gear_is_self_locking() -> None:
     """The wheel drives the worm if friction is below tan(lead), and does not if it is above."""
     ways = []
     for friction in (0.02, 0.3):

@@ -33,7 +33,7 @@ def test_a_pendulum_hangs(start: float) -> None:
     assert "rests" in str(rest)
 
 
-def test_a_pendulum_also_stands() -> None:
+def test_pendulum_stands_upright() -> None:
     rest = bc.equilibrium(pendulum(), at={"hinge.q": 3.0})
     close(rest.q, [np.pi], 1e-9)
     grows = [mode for mode in bc.linearize(pendulum(), at=rest).modes() if mode.eigenvalue.real > 0.0]
@@ -74,7 +74,7 @@ def test_any_joint_of_a_linkage_can_be_held_by_any_torque() -> None:
             assert sum(x != 0.0 for x in tau) == 1
 
 
-def test_a_ball_hangs_too() -> None:
+def test_ball_joint_hangs() -> None:
     """A ball joint has three displacements although its quaternion has four coordinates."""
     b = bc.Builder("bell")
     b.body("bell", mass=2.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
@@ -190,7 +190,7 @@ def test_bad_input(arguments: dict[str, object], match: str) -> None:
         bc.equilibrium(pendulum(), **arguments)
 
 
-def test_a_prescribed_motion_that_goes_on_is_no_rest() -> None:
+def test_moving_prescribed_motion_is_no_equilibrium() -> None:
     """A moving prescription is refused, a constant one accepted.
 
     In a search for rest, constraint stabilisation would balance the moving one at a position beside it.

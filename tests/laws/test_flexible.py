@@ -396,7 +396,7 @@ def test_a_step_that_the_fastest_mode_does_not_allow() -> None:
         bc.simulate(m, 0.01, step=1e-3, integrator="midpoint")
 
 
-def test_numbers_that_the_modes_were_made_with_are_not_free() -> None:
+def test_parameters_of_the_modes_cannot_be_free() -> None:
     m = slider_crank(**PLANE)
     for name in ("rod.mass", "rod.com", "rod.end.point"):
         with pytest.raises(InputError, match="the body is flexible"):
@@ -404,7 +404,7 @@ def test_numbers_that_the_modes_were_made_with_are_not_free() -> None:
     assert "crank.mass" in m.free("crank.mass").parameters
 
 
-def test_a_page_shows_it(tmp_path: Any) -> None:
+def test_page_shows_a_flexible_body(tmp_path: Any) -> None:
     bc.simulate(cantilever(modes=1, below=100.0), 0.01, q0={"beam.end.mode1": 0.01}, step=1e-3).report(
         tmp_path / "run.html"
     )

@@ -53,7 +53,7 @@ def angles(name: str) -> list[tuple[str, str, float, tuple[float, float]]]:
 
 @pytest.mark.parametrize("mode", ["JOINT", "RESOLVED"])
 @pytest.mark.parametrize("name", NAMES)
-def test_held_for_ever(name: str, mode: str) -> None:
+def test_held_sticks_end_at_the_stops(name: str, mode: str) -> None:
     """20 s: no run fails or jumps, stops hold, and desired angles stay close to the machine."""
     sticks = np.array([s for s in itertools.product((-1, 0, 1), repeat=4) if any(s)])
     run = held(name, mode, sticks[:, :, None], 20.0, 20.0)
@@ -73,7 +73,7 @@ def test_held_for_ever(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_let_go(name: str) -> None:
+def test_released_sticks_come_to_rest(name: str) -> None:
     """The machine comes to rest after full sticks of five seconds are released, and does not keep oscillating."""
     sticks = np.array(list(itertools.product((0, 1), (-1, 0, 1), (-1, 0, 1), (-1, 0, 1))))
     run = held(name, "JOINT", sticks[:, :, None] * (np.arange(15) < 5), 15.0, 1.0)

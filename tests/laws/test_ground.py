@@ -37,7 +37,7 @@ class Frictionless(NamedSoil):
 
 
 @pytest.mark.parametrize("friction", [15.0, 30.0, 40.0])
-def test_before_an_upright_smooth_wall_it_is_rankines_passive_pressure(friction: float) -> None:
+def test_smooth_vertical_wall_gives_rankines_passive_pressure(friction: float) -> None:
     """Before a smooth upright wall the force is Rankine's: K_p = tan^2(45 + phi/2), in closed form.
 
     The factors are K_p/2 for weight, 2 sqrt(K_p) for cohesion and K_p for surcharge.
@@ -193,7 +193,7 @@ def test_a_full_bucket_is_heavy_and_a_hard_cut_stalls_the_arm() -> None:
     assert way["heavy clay"] < 0.5 * way["loam"]
 
 
-def test_soils_have_sources_and_bad_ones_are_named() -> None:
+def test_soils_have_sources_and_invalid_ones_raise() -> None:
     for soil in SOILS.values():
         assert "Wong" in soil.source
     with pytest.raises(bc.InputError, match="dry sand"):
@@ -220,7 +220,7 @@ def test_jobs_are_scored_by_the_ground() -> None:
     assert truck.score(g) == pytest.approx(50.0)
 
 
-def test_a_period_of_all_of_it_is_short() -> None:
+def test_complete_period_is_short() -> None:
     """1 kHz with rodas4, ground, load and engine: 99 of 100 periods take below 200 us.
 
     This must hold in some stretch of half a second. The clock is that of the thread, which excludes other programs; the

@@ -248,12 +248,12 @@ def too_large(tmp: Path) -> dict[str, Callable[[], Any]]:
 
 
 @pytest.mark.parametrize("entry", too_large(Path()))
-def test_an_array_that_no_memory_holds_is_refused(entry: str, tmp_path: Path, soon: None) -> None:
+def test_array_beyond_memory_is_rejected(entry: str, tmp_path: Path, soon: None) -> None:
     with pytest.raises(InputError, match=r"GB|shape"):
         too_large(tmp_path)[entry]()
 
 
-def test_out_of_memory_names_the_array_that_is_too_large() -> None:
+def test_out_of_memory_error_names_the_array() -> None:
     """The error names the array, also where no earlier check exists."""
 
     @explain_argument_errors
@@ -266,7 +266,7 @@ def test_out_of_memory_names_the_array_that_is_too_large() -> None:
         copied(np.zeros(3))
 
 
-def test_counts_that_are_too_large_are_refused_with_the_bound(tmp_path: Path) -> None:
+def test_excessive_counts_raise_with_the_bound(tmp_path: Path) -> None:
     over = {"hinge.q": bc.uniform(0.0, 1.0)}
     for runs in (0, 2**62, "x"):
         with pytest.raises(InputError, match=r"from 1 to 2,147,483,648\."):
@@ -302,7 +302,7 @@ FITS |= {("simulate --every", word) for word in ("1e300", "99999999999999999999"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_refuse_them(command: str, tmp_path: Path, soon: None) -> None:
+def test_commands_reject_excessive_amounts(command: str, tmp_path: Path, soon: None) -> None:
     for word in (w for w in WORDS if (command, w) not in FITS):
         given = COMMANDS[command].format(word, out=tmp_path / "out").split()
         result = CliRunner(env={"COLUMNS": "100"}).invoke(app, given)
@@ -348,7 +348,7 @@ def public() -> Iterator[tuple[str, str]]:
                     yield from ((called, p) for p in inspect.signature(function).parameters)
 
 
-def test_the_tables_have_everything_that_takes_an_amount() -> None:
+def test_tables_cover_every_amount_argument() -> None:
     known = {tuple(key.split()[:2]) for key in (*durations(Path()), *counts(Path()))}
     wanted = {(name, p) for name, p in public() if p in AMOUNTS} - OTHERS
     assert {x for x in wanted if (ALIKE.get(x[0], x[0]), x[1]) not in known} == set()

@@ -95,7 +95,7 @@ def test_every_resistance_damps(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPLICIT)
-def test_a_resolved_damping_is_as_it_was(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolved_damping_stays_explicit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result is equal to the last bit, also if the same graphs filter unresolved damping."""
     m = rotor(damping=300.0)
     filtered = bc.simulate(m, 0.05, None, [1.0], integrator=name, step=2.5e-4)
@@ -197,7 +197,7 @@ def test_a_block_on_a_slope(name: str, law: str, form: str) -> None:
 
 @pytest.mark.filterwarnings(UNRESOLVED)
 @pytest.mark.parametrize("name", EXPLICIT)
-def test_a_slope_that_is_a_terrain(name: str) -> None:
+def test_block_on_a_sloped_terrain(name: str) -> None:
     """With a normal that is not along an axis, the result is that of a plane, rotated."""
     slope = 0.3
     b = bc.Builder("sled")
@@ -297,7 +297,7 @@ def test_explicit_forces_are_rejected_where_unstable() -> None:
 @pytest.mark.parametrize("resisting", [{"damping": 0.1}, {"friction": 0.1}, {"damping": 1e6, "friction": 1e3}], ids=str)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("actuated", [False, True])
-def test_nothing_is_judged_where_all_motions_are_prescribed(
+def test_prescribed_motions_need_no_stability_check(
     integrator: str, resisting: dict[str, float], actuated: bool
 ) -> None:
     """No force changes fully prescribed motions, so no step is too long for one."""

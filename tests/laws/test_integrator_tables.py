@@ -69,7 +69,7 @@ def classical(table: RosenbrockTableau) -> tuple[Array, Array, Array]:
     return np.array([*table.a[-1], 1.0]) @ gamma, square(table.a) @ gamma, gamma
 
 
-def test_there_are_as_many_trees_as_cayley_counted() -> None:
+def test_number_of_trees_equals_cayleys_count() -> None:
     assert [len(trees(n)) for n in range(1, 7)] == [1, 1, 2, 4, 9, 20]
 
 

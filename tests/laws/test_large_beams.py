@@ -181,7 +181,7 @@ def test_a_step_that_its_stiffest_joints_do_not_allow() -> None:
         bc.simulate(m, 0.1, step=1e-3)
 
 
-def test_drives_steppers_and_gradients_do_not_allow_it_either() -> None:
+def test_drives_steppers_and_gradients_reject_the_same_step() -> None:
     bar = {"length": 1.0, "section": bc.Section.circle(0.02), "material": bc.Material.steel(), "elements": 4}
     m = clamped(**bar, motions=("bend_y",))
     with pytest.raises(bc.InputError, match=r'"beam" has a mode of .* Hz.*rate=\d+ or more, or integrator=rodas4'):

@@ -47,7 +47,7 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
-def test_a_matrix_that_is_much_is_shared_however_little_one_product_is() -> None:
+def test_large_matrix_is_shared_despite_cheap_products() -> None:
     """The matrix uses rolled loops even if one product is small.
 
     Coriolis forces of a hundred bodies are straight-line code; their matrix would have 430,000 operations.

@@ -103,7 +103,7 @@ def test_along_and_against_agree() -> None:
     assert np.abs((ahead - behind) / 2e-6 - along).max() <= 1e-6 * np.abs(along).max()
 
 
-def test_code_does_not_grow_with_them() -> None:
+def test_code_does_not_grow_with_springs() -> None:
     """40 bodies and 39 springs have no more kinds of parts than 12 bodies; springs with other numbers are one kind."""
     kinds = [[len(r.cells) for r in in_loops(comb(n), "inverse_dynamics").calls] for n in (12, 40)]
     assert kinds[0] == kinds[1]

@@ -85,7 +85,7 @@ def test_displacements_change_by_v(m: bc.Mechanism) -> None:
     assert lin.states == (*(f"{n}.q" for n in m.columns[1]), *(f"{n}.v" for n in m.columns[1]))
 
 
-def test_a_displacement_of_a_ball_is_turned_by_its_own_speed() -> None:
+def test_displacement_of_a_ball_joint_rotates_with_its_velocity() -> None:
     """dxi/dt = dw - w x xi in body axes; and the derivative of one step equals that of the flow."""
     m = random_tree(3, ["spherical"])
     q, v, _ = m.random(3)
@@ -188,7 +188,7 @@ def test_step_with_loops_equals_a_run(name: str) -> None:
     close(step.B[:, [0]], found[:, 2:], 1e-7)
 
 
-def test_actuators_and_control_are_in_it() -> None:
+def test_linearisation_includes_actuators_and_control() -> None:
     """A of a servo equals that of the open system closed by hand; its states are included with their names."""
     m = double_pendulum()
     kp, kd, ki = 30.0, 4.0, 7.0

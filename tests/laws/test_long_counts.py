@@ -278,7 +278,7 @@ def test_c(dtype: str, expected: Expected, libraries: Any) -> None:
 
 @needs_cc
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_c_that_is_started_again_goes_on(dtype: str, expected: Expected, libraries: Any) -> None:
+def test_exported_c_continues_after_a_restart(dtype: str, expected: Expected, libraries: Any) -> None:
     """After an input that jumped, counters and phases are kept."""
     s, code = libraries[dtype]
     state, u = np.zeros(len(s.state), dtype), np.zeros(1, dtype)

@@ -429,7 +429,7 @@ def test_recorded_ends_have_closed_loops(size: float, form: str) -> None:
         assert run.stops[0].reason in ("end", "not closed", "not finite")
 
 
-def test_a_start_that_is_open_is_refused_at_any_size() -> None:
+def test_open_start_is_rejected_at_any_size() -> None:
     for size in (SMALLEST, 1.0, LARGEST):
         m = four_bar(size).built()
         q, _ = m.assemble({})

@@ -158,7 +158,7 @@ def test_all_methods_agree_on_random_loops(case: Closed, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", DRIVES)
-def test_drives_make_the_motion_they_are_computed_for(name: str) -> None:
+def test_inverse_dynamics_of_drives_gives_the_motion(name: str) -> None:
     m, _, (q, v, tau) = moving(name)
     a = reference(m, q, v, tau)
     u = bc.kernel(m, "inverse_dynamics", actuated=DRIVES[name])(q, v, a)
@@ -182,7 +182,7 @@ def test_kernels_are_the_layer(name: str) -> None:
     close(m.closure_bias(q, v), found.bias)
 
 
-def test_wrenches_are_felt_through_the_loops() -> None:
+def test_wrenches_act_through_loops() -> None:
     """A wrench on a frame equals the force J^T w on the coordinates, with or without loops."""
     m, _, (q, v, tau) = moving("four_bar")
     w = [1.0, -2.0, 0.5, 0.3, 0.2, -0.7]
@@ -218,7 +218,7 @@ def test_drives_that_do_not_fit(actuated: Any, says: str) -> None:
     assert says in str(error.value)
 
 
-def test_too_few_drives_and_drives_that_leave_something_free() -> None:
+def test_insufficient_drives_raise() -> None:
     m, _, (q, v, a) = moving("slider_fourbar")
     with pytest.raises(InputError, match=r"T1 drive 1 coordinates, but the mechanism has 2 freedoms.*under-actuated"):
         m.inverse_dynamics(q, v, a, actuated=["T1"])
@@ -240,7 +240,7 @@ def test_quantities_of_loops_need_loops() -> None:
         bc.kernel(m, "inverse_dynamics", actuated=["swing"])
 
 
-def test_nothing_forgets_the_loops() -> None:
+def test_every_quantity_respects_the_loops() -> None:
     m = zoo.four_bar()
     with pytest.raises(InputError, match="printed for trees, and it has loops"):
         bc.equations(m)

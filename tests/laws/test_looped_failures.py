@@ -16,7 +16,7 @@ from bellcrank.sim.settings import FORMS
 FLAT = {"A0": -np.pi / 2, "B0": np.pi / 2, "A1": -np.pi / 2}  # of two cranks and a bar: all in a line
 
 
-def test_a_start_that_is_not_assembled_names_its_loop() -> None:
+def test_unassembled_start_names_its_loop() -> None:
     m = zoo.four_bar()
     with pytest.raises(InputError, match=r'q0 does not close the loops of "four_bar": C: x 0\.\d+.*assemble'):
         bc.simulate(m, 1.0, q0=[1.0, 0.0, 0.0])
@@ -84,7 +84,7 @@ def test_a_singularity_that_cannot_be_passed(form: str) -> None:
         ("minimal", "dopri5", {"tolerance": 1e-10}),
     ],
 )
-def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integrator: str, steps: Any) -> None:
+def test_singularity_is_crossed_with_energy_kept_or_reported(form: str, integrator: str, steps: Any) -> None:
     """A delta robot without drives falls through singular configurations, and past some that it only just misses.
 
     Its rods turn over there in a tenth of a millisecond.
@@ -100,7 +100,7 @@ def test_a_singularity_is_passed_with_its_energy_or_not_at_all(form: str, integr
         assert run.t[-1] > 0.3  # the first is at 0.4 s
 
 
-def test_chosen_steps_pass_it() -> None:
+def test_adaptive_steps_cross_the_singularity() -> None:
     """With adaptive steps it swings for ten seconds and meets a singularity every second."""
     m = zoo.delta()
     run = bc.simulate(m, 10.0, *m.assemble({}, {"shoulder1": 0.5}), integrator="dopri5", tolerance=1e-8)
@@ -124,7 +124,7 @@ def test_steps_that_are_too_long_are_not_called_singular(form: str) -> None:
     assert "smaller step" in stop.message
 
 
-def test_one_run_fails_and_the_others_go_on() -> None:
+def test_failed_run_does_not_stop_others() -> None:
     s = bc.system(zoo.four_bar().free("crank.mass"), control=stiff(1.0))
     stops = bc.simulate(s, 0.05, parameters={"crank.mass": np.array([0.2, 1e3, 2e3])}).stops
     assert [stop.reason for stop in stops] == ["not closed", "end", "end"]
@@ -145,7 +145,7 @@ def test_a_motion_without_inertia() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("integrator", "steps"), [("rodas4", {"tolerance": 1e-6}), ("dopri5", {"tolerance": 1e-8})])
-def test_windows_are_passed_as_they_should_be_or_not_at_all(form: str, integrator: str, steps: Any) -> None:
+def test_windows_are_crossed_correctly_or_reported(form: str, integrator: str, steps: Any) -> None:
     """Two windows of five bars are flat ten times in ten seconds; every recorded row has the initial energy."""
     m = zoo.n_four_bar(2)
     run = bc.simulate(m, 10.0, *zoo.start(m), form=form, integrator=integrator, every=0.01, **steps)

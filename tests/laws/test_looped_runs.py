@@ -121,7 +121,7 @@ def test_integrators_keep_their_order(name: str, form: str) -> None:
 # -- partitions
 
 
-def test_partitions_change_and_nothing_is_seen_of_it() -> None:
+def test_change_of_partition_leaves_no_trace() -> None:
     m = swinging()
     q, v = m.assemble({}, {"A": 3.0})
     s = bc.Simulator(m)
@@ -146,7 +146,7 @@ def test_a_partition_is_made_once() -> None:
     np.testing.assert_array_equal(first.q, again.q)
 
 
-def test_lanes_have_their_own_partitions() -> None:
+def test_lanes_have_separate_partitions() -> None:
     """In one batch, each run equals the single run."""
     m = zoo.rod_pendulum()
     angles = np.linspace(0.1, 3.0, 11)
@@ -160,7 +160,7 @@ def test_lanes_have_their_own_partitions() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SMALL)
-def test_a_batch_is_its_runs(name: str, form: str) -> None:
+def test_batch_equals_single_runs(name: str, form: str) -> None:
     m, q, v = started(name)
     speeds = np.linspace(0.2, 1.0, 3)[:, None] * v
     s = bc.Simulator(m, form=form)
@@ -234,7 +234,7 @@ def test_events(form: str) -> None:
     assert np.abs(m.closure(np.array(event["y"][: m.nq]))).max() < 1e-8
 
 
-def test_a_blow_goes_through_the_loops() -> None:
+def test_impulse_acts_through_loops() -> None:
     """A velocity that violates the loops is projected to the nearest allowed one in the kinetic-energy norm."""
     m, q, v = started("four_bar")
     after = {"v": [9.0, 0.0, 0.0]}
@@ -258,7 +258,7 @@ def test_sensitivities_with_loops_raise() -> None:
         bc.simulate(m, 0.1, sensitivities=["crank.mass"])
 
 
-def test_a_method_that_the_form_does_not_take() -> None:
+def test_unsupported_method_of_a_form_raises() -> None:
     with pytest.raises(InputError, match='method "aba": the minimal form'):
         bc.Simulator(zoo.four_bar(), method="aba")
     assert bc.Simulator(zoo.four_bar(), method="aba", form="projected").dynamics.method.name == "aba"

@@ -32,7 +32,7 @@ def test_many_starts_close_as_each_one_alone() -> None:
     assert sorted(k for g in closure.grouped(together, p) for k in g.members) == [0, 1, 2, 3]
 
 
-def test_the_one_that_is_wrong_is_named() -> None:
+def test_invalid_start_is_named() -> None:
     s, q, v = starts(3)
     tree, loops = s.system.mechanism.tree, s.dynamics.closure.dynamics.analysis  # type: ignore[attr-defined]
     assert loop_state.acceptable_starts(tree, loops, q, v).all()

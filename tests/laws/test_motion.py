@@ -172,7 +172,7 @@ def test_invalid_requests_raise(name: str, options: dict[str, str], words: str) 
     assert words in str(error.value)
 
 
-def test_the_ground_stands_still() -> None:
+def test_ground_has_no_motion() -> None:
     arm = bc.zoo.puma600()
     q, v, a = arm.random(0)
     for seen in REFERENCES:
@@ -187,7 +187,7 @@ def test_the_ground_stands_still() -> None:
 
 
 @pytest.mark.parametrize("name", ["com", "com_jacobian", "com_velocity", "com_acceleration", "momentum_matrix"])
-def test_without_mass_there_is_no_centre(name: str) -> None:
+def test_massless_mechanism_has_no_centre_of_mass(name: str) -> None:
     m = random_tree(1, ["revolute"])
     light = replace(m, bodies=(replace(m.bodies[0], mass=0.0),))
     for by in ("auto", "centroidal"):

@@ -458,7 +458,7 @@ def check_csv(text: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("name", NASTY, ids=ids)
-def test_nothing_leaves_its_place(name: str, tmp_path: Path, unchecked: None) -> None:
+def test_hostile_names_stay_in_their_place(name: str, tmp_path: Path, unchecked: None) -> None:
     check_graph(name)
     check_loops(name)
     if "\ud800" not in name:  # no file can contain half a surrogate pair
@@ -486,7 +486,7 @@ def test_any_name_in_every_target(name: str) -> None:
 @pytest.mark.long
 @few(1500)
 @given(name=ANY)
-def test_any_name_for_long(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_random_names_stay_in_their_place(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quoting, "_FORBIDDEN", re.compile("(?!)"))
         check_graph(name)

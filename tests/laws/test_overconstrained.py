@@ -74,7 +74,7 @@ def goes_on(m: Mechanism, form: str, integrator: str, seed: int, seconds: float)
 
 @pytest.mark.parametrize("integrator", STEPS)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_plate_on_three_cranks_goes_round(form: str, integrator: str) -> None:
+def test_plate_on_three_cranks_completes_a_turn(form: str, integrator: str) -> None:
     """Any three of its four equations become dependent somewhere; all four never lose their rank."""
     m = three_cranks()
     assert m.loop_analysis.mobility == 1
@@ -188,7 +188,7 @@ def test_axes_that_are_parallel_but_for_rounding(form: str, tilt: float) -> None
 
 
 @pytest.mark.parametrize(("tilted", "cut"), ["CC", "AB", "DA"])
-def test_nor_where_an_equation_is_rounding_alone(tilted: str, cut: str) -> None:
+def test_forces_do_not_jump_where_an_equation_is_rounding(tilted: str, cut: str) -> None:
     """An equation of a tilted axis that is only rounding error must not constrain the linkage.
 
     In a coordinate plane it stood alone, with no other terms: it locked the whole linkage without an error, whereas the

@@ -39,7 +39,7 @@ def fall(plant: bc.System) -> bc.Record:
     return run
 
 
-def test_a_stepper_changes_them_as_a_run_does(plant: bc.System, fall: bc.Record) -> None:
+def test_stepper_changes_partitions_as_a_run(plant: bc.System, fall: bc.Record) -> None:
     env = bc.stepper(plant, every=0.02, step=1e-3, form="minimal")
     found = [env.step().copy() for _ in range(len(fall.t) - 1)]
     np.testing.assert_array_equal(found, np.column_stack([fall.q, fall.v])[1:])
@@ -47,7 +47,7 @@ def test_a_stepper_changes_them_as_a_run_does(plant: bc.System, fall: bc.Record)
         _ = env.transition
 
 
-def test_every_lane_has_its_own(plant: bc.System, fall: bc.Record) -> None:
+def test_every_lane_has_a_separate_partition(plant: bc.System, fall: bc.Record) -> None:
     """Lanes that start at different times of the fall change at different times, each as if it were alone."""
     first = np.column_stack([fall.q, fall.v])[: 5 * RUNS : 5]
     env = bc.stepper(plant, RUNS, 0.02, step=1e-3, form="minimal")

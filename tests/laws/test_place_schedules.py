@@ -90,7 +90,7 @@ def test_schedules_of_random_trees(m: Mechanism) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("complete:4", "ideal"), ("mesh:2,2", "t800"), ("bus:3", "explicit")])
-def test_machines_can_follow_them(name: str, kind: str) -> None:
+def test_machines_can_execute_place_schedules(name: str, kind: str) -> None:
     """The makespan lies between the lower bound of every schedule and that of one processor."""
     r, on = made(bc.zoo.tree(15), "aba", "forward_dynamics"), machine(name, kind)
     for size in ("cluster", "place"):

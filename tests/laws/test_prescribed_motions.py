@@ -25,7 +25,7 @@ def parallel_slider() -> bc.Mechanism:
     return build.build()
 
 
-def test_a_coordinate_that_loops_hold_cannot_be_prescribed() -> None:
+def test_coordinate_fixed_by_loops_cannot_be_prescribed() -> None:
     m = parallel_slider()
     assert m.loop_analysis.mobility == 1
     with pytest.raises(InputError, match=rf'motion of "slide": at the start the closed loops of "held" {HELD_TEXT}'):
@@ -34,7 +34,7 @@ def test_a_coordinate_that_loops_hold_cannot_be_prescribed() -> None:
     np.testing.assert_allclose(run["turn.q"], 0.1 * run.t**2, atol=1e-9)
 
 
-def test_motions_that_determine_each_other_are_refused() -> None:
+def test_redundant_motions_raise() -> None:
     m = bc.zoo.four_bar()
     assert m.loop_analysis.mobility == 1
     first, second = list(m.columns[1])[:2]
@@ -46,7 +46,7 @@ def test_motions_that_determine_each_other_are_refused() -> None:
     bc.simulate(bc.system(m, motions={first: motions[first]}), 0.01, q0=q0, v0=v0)
 
 
-def test_more_motions_than_joints_that_move_them_are_refused() -> None:
+def test_more_motions_than_driving_joints_raise() -> None:
     """The position of a frame moved by two joints is prescribed together with one of these joints."""
     m = bc.zoo.planar3r()
     motions = dict.fromkeys(("link3.x", "link3.y", "joint3", "joint1"), float)
@@ -56,7 +56,7 @@ def test_more_motions_than_joints_that_move_them_are_refused() -> None:
     assert shares["joint1"] < HELD
 
 
-def test_a_motion_that_was_lost_is_named() -> None:
+def test_inexact_motion_is_named() -> None:
     m = bc.zoo.pendulum()
     (name,) = m.columns[1]
     t, motions = np.array([0.0, 2.0]), {name: lambda t: 0.5 * t}

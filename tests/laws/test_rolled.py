@@ -204,7 +204,7 @@ def _nan(n: int) -> Any:
     return found
 
 
-def test_a_body_that_moves_nothing_is_found_among_many() -> None:
+def test_body_without_inertia_is_found_among_many() -> None:
     b = Builder("rope")
     for i in range(200):
         spins = i == 120  # a rod without thickness, spinning about its axis

@@ -74,13 +74,13 @@ def agree(m: Mechanism, said: list[tuple[str, str]], tolerance: float) -> None:
     trees(JOINTS, max_bodies=7, base="revolute", passive=True, armature=True, coupled=True),
     st.lists(st.sampled_from(SAID), min_size=4, max_size=4),
 )
-def test_joints_that_follow_others_agree_with_straight_line_code(m: Mechanism, said: list[tuple[str, str]]) -> None:
+def test_mimic_joints_agree_with_straight_line_code(m: Mechanism, said: list[tuple[str, str]]) -> None:
     agree(m, [("forward_dynamics", "aba"), *said], 1e-10)
     q, v, tau = (x.tolist() for x in m.random(2))
     close(aba.forward_dynamics(m.tree, q, v, tau), crba.forward_dynamics(m.tree, q, v, tau), 1e-10)
 
 
-def test_joints_that_follow_others_in_classes_that_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mimic_joints_in_merged_classes_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Link classes of few bodies have every constant in a table, and mimic joints have more constants."""
     m = random_tree(4, ["revolute", "prismatic"] * 15, coupled=True, passive=True)
     found = collect_shared_coordinates(m.tree)
@@ -180,7 +180,7 @@ def chain(follows: dict[int, int], parents: dict[int, str], bodies: int) -> Mech
     return b.build()
 
 
-def test_coordinates_that_move_nothing_are_found_among_many() -> None:
+def test_coordinates_without_inertia_are_found_among_many() -> None:
     """Points on a line, the last two of which rotate about it by one coordinate."""
     b = bc.Builder("line")
     for i in range(MATRIX_CHECK_MAX_NV + 40):

@@ -316,7 +316,7 @@ def test_bad_input(make: Any, words: str) -> None:
         (lambda a: 0.1 * bc.sin(Tape().node("input", "y", 0)), "symbol of another trace"),
     ],
 )
-def test_laws_that_go_wrong_are_named(law: Any, words: str) -> None:
+def test_invalid_laws_are_named(law: Any, words: str) -> None:
     b = bc.Builder("cam", gravity=(0, 0, 0))
     for name, kind in (("wheel", "revolute"), ("slide", "prismatic")):
         b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
@@ -344,7 +344,7 @@ class Remembering:
         (lambda t: 1 / 0, "while it was traced"),
     ],
 )
-def test_motions_that_go_wrong_are_named(motion: Any, words: str) -> None:
+def test_failing_motions_are_named(motion: Any, words: str) -> None:
     b = bc.Builder("led")
     b.body("arm", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "arm", axis=(0, 1, 0))

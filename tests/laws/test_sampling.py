@@ -127,7 +127,7 @@ def test_a_stepper_without_inputs(integrator: str) -> None:
     np.testing.assert_array_equal(found[:, 1], run["slide.held"][1:])
 
 
-def test_as_the_control_it_gives_the_commands() -> None:
+def test_sampled_controller_as_control_gives_the_commands() -> None:
     control = bc.Sampled(lambda t, q, v, x, u: {"slide": hold(t, q, v, x, u)["force"]}, every=5e-3)
     s = bc.system(cart_pole(), control=control)
     run = bc.simulate(s, 0.06, {"hinge": 0.1}, step=H)

@@ -99,7 +99,7 @@ def test_a_task_before_its_values_is_refused(good: Schedule) -> None:
         moved(good, last, -good.makespan / 2).check()
 
 
-def test_a_task_that_is_cut_short_is_refused(good: Schedule) -> None:
+def test_truncated_task_is_rejected(good: Schedule) -> None:
     i = max(range(len(good.tasks)), key=lambda i: good.finish[i] - good.start[i])
     finish = list(good.finish)
     finish[i] -= 0.5
@@ -115,7 +115,7 @@ def test_two_tasks_at_once_are_refused(graph: Graph) -> None:
         moved(s, late, -(s.finish[late] - s.start[late]) / 2).check()
 
 
-def test_messages_that_are_missing_early_or_astray_are_refused(good: Schedule) -> None:
+def test_missing_early_or_misrouted_messages_are_rejected(good: Schedule) -> None:
     with pytest.raises(ScheduleError, match="never receives"):
         replace(good, messages=good.messages[1:]).check()
     m = good.messages[0]

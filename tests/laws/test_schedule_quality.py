@@ -95,7 +95,7 @@ def test_lanes_that_do_the_same_need_no_shuffle() -> None:
     assert (s.makespan, s.speedup, s.messages) == (2.0, 8.0, ())
 
 
-def test_lanes_that_do_different_things_gain_nothing() -> None:
+def test_lanes_with_different_operations_gain_nothing() -> None:
     def different(x: Any) -> dict[str, Any]:
         return {"out": [x[0] + x[1], x[0] * x[1], x[0] - x[1], x[0] / x[1]]}
 

@@ -119,7 +119,7 @@ def test_two_cores_share_a_state() -> None:
     assert "2 cores" in k.source
 
 
-def test_a_bush_has_nothing_to_cut() -> None:
+def test_bush_has_no_segments() -> None:
     """Many nested short branches are not cut; straight-line code is used."""
     m = zoo.tree(70, branching=8)
     assert segmented_graph("bush", m.tree, inputs(m)) is None
@@ -130,7 +130,7 @@ def test_a_bush_has_nothing_to_cut() -> None:
     assert np.abs(a - b).max() < 1e-10 * np.abs(b).max()
 
 
-def test_the_graph_is_cut_finely_and_kernels_as_they_need_it() -> None:
+def test_graph_has_fine_segments_and_kernels_merge_them() -> None:
     """The longest path grows by a constant for each doubling of the size."""
     spans = [graph(zoo.chain(n), "forward_dynamics", "dca").span() for n in (66, 130, 258)]
     assert spans[1] - spans[0] == spans[2] - spans[1] < 100

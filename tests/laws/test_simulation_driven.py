@@ -76,7 +76,7 @@ def test_adaptive_runs_do_not_step_over_a_jump(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "how"), [("rk4", {"step": 0.01}), ("abm4", {"step": 0.01}), ("dopri5", {})])
-def test_a_switch_just_before_a_jump_goes_on_with_the_old_inputs(name: str, how: dict[str, Any]) -> None:
+def test_switch_before_a_jump_uses_the_old_inputs(name: str, how: dict[str, Any]) -> None:
     """The switch has no effect and occurs in the step that ends with the jump."""
     s = bc.system(arm(), control=pushed, inputs=["push"])
     given: dict[str, Any] = {"inputs": {"push": TABLE}, "input_step": 0.1, "every": 0.02, **how}
@@ -88,7 +88,7 @@ def test_a_switch_just_before_a_jump_goes_on_with_the_old_inputs(name: str, how:
     np.testing.assert_array_equal(with_it["input.push"], without["input.push"])
 
 
-def test_each_run_of_a_batch_has_its_own_inputs() -> None:
+def test_each_run_of_a_batch_has_separate_inputs() -> None:
     s = bc.system(arm(), control=pushed, inputs=["push"])
     sim = bc.Simulator(s)
     tables = np.random.default_rng(0).normal(size=(9, 4))

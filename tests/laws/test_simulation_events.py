@@ -178,7 +178,7 @@ def test_bouncing_ball(name: str, how: dict[str, Any]) -> None:
     assert np.abs(run["z0.q"][(run.t > exact[1]) & (run.t < exact[2])] - height).max() < 20 * accuracy
 
 
-def test_a_bounce_shorter_than_a_step_is_seen() -> None:
+def test_bounce_shorter_than_a_step_is_detected() -> None:
     """At e = 0.5 the flights become short relative to steps of 0.1 s; the ball stays above the floor in all of them."""
     run = bc.simulate(balls(), 1.3, [1.0], step=0.1, events=[bounce(0, 0.5)])
     exact = bounces(1.0, 0.5, 1.3)

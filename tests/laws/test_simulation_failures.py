@@ -41,7 +41,7 @@ def explosive(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "how"), [("rk4", {"step": 0.01}), ("dopri5", {"tolerance": 1e-8}), ("abm4", {"step": 0.01})]
 )
-def test_one_lane_explodes_and_the_others_go_on(name: str, how: dict[str, Any]) -> None:
+def test_diverging_lane_does_not_stop_others(name: str, how: dict[str, Any]) -> None:
     start = np.zeros((11, 2))
     start[4, 1] = math.tan(1.0)  # infinite at 0.5708; the others at 1.5708, after the end
     run = bc.simulate(slides(), 1.0, None, start, control=explosive, integrator=name, every=0.1, **how)
@@ -160,7 +160,7 @@ def test_a_progress_that_fails_stops_all() -> None:
         assert time.monotonic() - began < 30
 
 
-def test_progress_goes_from_nothing_to_all() -> None:
+def test_progress_goes_from_zero_to_one() -> None:
     """Padding lanes, which stay at t = 0, do not affect the progress."""
     told: list[float] = []
     bc.simulate(bc.zoo.chain(3), 20.0, np.zeros((3, 3)), every=1.0, progress=told.append)
@@ -204,7 +204,7 @@ def test_records_can_be_pickled_and_simulators_raise() -> None:
         pickle.dumps(sim)
 
 
-def test_many_runs_leave_nothing_behind() -> None:
+def test_many_runs_leak_no_memory() -> None:
     def size() -> int:
         with open("/proc/self/statm") as text:
             return int(text.read().split()[1]) * 4096

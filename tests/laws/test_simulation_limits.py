@@ -49,7 +49,7 @@ def test_stiff_run_warns(name: str) -> None:
     assert better.provenance["tried"] < 200
 
 
-def test_a_run_that_is_not_stiff_is_not_called_so() -> None:
+def test_non_stiff_run_gives_no_warning() -> None:
     (stop,) = bc.simulate(bc.zoo.chain(2), 100.0, [0.5, 0.1], integrator="dopri5", tolerance=1e-10, max_steps=100).stops
     assert stop.reason == "too many steps"
     assert "stiff" not in stop.message

@@ -62,7 +62,7 @@ def test_every_mechanism_of_the_zoo_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", [*TREES, *LOOPS, *LARGE])
-def test_left_alone(name: str) -> None:
+def test_machine_rests_without_input(name: str) -> None:
     """It rests for ten seconds against gravity and springs, for any stiffness and close to instability."""
     machine = driven(name)[0]
     found = run(name, 10.0, np.array(machine.first())[None, :, None])

@@ -112,7 +112,7 @@ TOO_LONG: dict[str, Callable[[], tuple[Any, float, dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
-def test_a_step_that_is_far_too_long_is_not_resolved(name: str) -> None:
+def test_excessive_step_is_not_resolved(name: str) -> None:
     plant, seconds, how = TOO_LONG[name]()
     with pytest.warns(RuntimeWarning, match="is not resolved: the step of .* is too long"):
         run = bc.simulate(plant, seconds, **how)

@@ -166,7 +166,7 @@ def test_free_numbers_are_of_each_run() -> None:
     np.testing.assert_array_equal(env.parameters[:, 0], np.where(mask, 1.0, values))
 
 
-def test_a_run_that_ends_stays_while_the_others_go_on() -> None:
+def test_ended_run_stays_while_others_continue() -> None:
     env = bc.stepper(plant(), 3, 0.02, ends=TASK["ends"], reward=TASK["reward"])
     env.reset(start={"hinge.q": np.array([0.0, 0.19, 0.0]), "hinge.v": np.array([0.0, 2.0, 0.0])})
     env.step(np.zeros((3, 1)))

@@ -204,7 +204,7 @@ def test_other_files_add_no_rows(cluster: Any, tmp_path: Path) -> None:
     assert after.table().equals(before)
 
 
-def test_without_its_manifest_a_study_goes_on_from_its_rows(cluster: Any, tmp_path: Path) -> None:
+def test_study_without_manifest_continues_from_its_rows(cluster: Any, tmp_path: Path) -> None:
     asked: dict[str, Any] = {**USUAL, "to": tmp_path / "s", "cluster": cluster}
     before = bc.study(pendulum(), **asked).table()
     (file,) = (tmp_path / "s/runs").iterdir()
@@ -464,7 +464,7 @@ def test_a_run_whose_draw_is_refused_is_compared_as_well(cluster: Any, tmp_path:
         bc.study(servo(), **asked)
 
 
-def test_a_worker_that_draws_other_inputs_stores_nothing(
+def test_worker_with_other_random_inputs_stores_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bellcrank.studies import chunk_worker
@@ -593,7 +593,7 @@ def test_a_worker_with_another_global_computes_nothing(
         bc.study(pulled(), **USUAL, to=tmp_path / "s", cluster=cluster)
 
 
-def test_a_worker_that_traces_other_equations_computes_nothing(
+def test_worker_with_other_equations_computes_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bellcrank.studies import study
@@ -604,9 +604,7 @@ def test_a_worker_that_traces_other_equations_computes_nothing(
         bc.study(pendulum(), **USUAL, to=tmp_path / "s", cluster=cluster)
 
 
-def test_auto_stays_with_the_method_that_it_chose_first(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_keeps_its_first_method(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cheapest method is measured, and may differ on another day or computer."""
     asked: dict[str, Any] = {**USUAL, "to": tmp_path / "s", "cluster": cluster}
     plant = bc.zoo.planar3r()

@@ -182,7 +182,7 @@ def test_both_sides_of_a_switch_count(name: str, how: dict[str, Any]) -> None:
 
 
 @some_ways
-def test_an_event_that_is_only_noted_changes_nothing(name: str, how: dict[str, Any]) -> None:
+def test_recorded_event_changes_nothing(name: str, how: dict[str, Any]) -> None:
     passing = bc.Event("passing", lambda t, q, v, x, u: q[0] - 0.3, "record")
     given: dict[str, Any] = {"q0": [1.0], "integrator": name, "events": [passing], **how}
     agree(bc.simulate(ball(), 0.5, summary=asked(BALL), **given), bc.simulate(ball(), 0.5, every="step", **given), BALL)

@@ -84,7 +84,7 @@ def test_power_balances(road: Any) -> None:
     assert touched > 10
 
 
-def test_a_wheel_that_is_let_go_comes_to_roll() -> None:
+def test_released_wheel_starts_to_roll() -> None:
     """Started without spin, its speed becomes v = v0 / (1 + I / (m r^2)), as for a ball, and it rolls."""
     b = bc.Builder("wheel")
     b.body("hub", mass=1e-6)

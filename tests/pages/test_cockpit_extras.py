@@ -53,7 +53,7 @@ def test_keys_theme_sound_and_steps(shown: Any) -> None:
     until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
 
 
-def test_plots_are_looked_into(shown: Any) -> None:
+def test_plots_show_values_under_the_pointer(shown: Any) -> None:
     """Plots show values under the cursor, toggle lines by their names, zoom in, and back."""
     page, drive = shown
     for k in range(1, 20):  # some motion, so that there is something under the cursor

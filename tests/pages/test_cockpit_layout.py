@@ -54,7 +54,7 @@ def page(request: Any, browser: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
-def test_nothing_lies_on_anything_else(page: Any, width: int, height: int) -> None:
+def test_elements_do_not_overlap(page: Any, width: int, height: int) -> None:
     page.set_viewport_size({"width": width, "height": height})
     for state, script in STATES.items():
         page.evaluate(f"{{ {script} }}")

@@ -138,7 +138,7 @@ def test_dead_man(digger: Server, opened: Any) -> None:
     wait(lambda: digger.value("input.first") == 0.0)
 
 
-def test_a_stalled_picture_does_not_let_go(digger: Server, opened: Any) -> None:
+def test_stalled_picture_keeps_control(digger: Server, opened: Any) -> None:
     """Slow drawing does not release the stick: the connection reports the levers until the page seems to hang."""
     page, heard_at = opened(digger), list[float]()
     move = digger.session.move_levers
@@ -193,7 +193,7 @@ def test_only_clients_with_the_token_are_admitted(digger: Server, opened: Any, b
 CAMERA = "[...cockpit.view().eye.camera.position.toArray(), ...cockpit.view().eye.orbit.target.toArray()]"
 
 
-def test_the_camera_stays_where_it_was_put(digger: Server, opened: Any) -> None:
+def test_the_camera_stays_in_place(digger: Server, opened: Any) -> None:
     page = opened(digger, width=1000, height=700)
     at_first = page.evaluate(CAMERA)
     page.mouse.move(520, 330)
@@ -246,7 +246,7 @@ def still(page: Any) -> None:
     raise AssertionError("the camera never stops")
 
 
-def test_nothing_is_drawn_where_nothing_changes(digger: Server, opened: Any) -> None:
+def test_unchanged_scene_is_not_drawn_again(digger: Server, opened: Any) -> None:
     page = opened(digger)
     page.click("#pause")
     until(page, f"!(cockpit.state().flags & {messages.RUNNING})")
@@ -408,7 +408,7 @@ def test_two_viewers_and_a_hand_over(digger: Server, opened: Any) -> None:
     wait(lambda: digger.value("input.first") > 0.0)
 
 
-def test_the_line_mends_itself(opened: Any) -> None:
+def test_lost_connection_is_restored(opened: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = found.getsockname()[1]
     server = Server(excavator.machine(), port)
@@ -462,7 +462,7 @@ def test_switches(digger: Server, opened: Any) -> None:
     assert digger.session.drive.rate == 2000.0
 
 
-def test_a_change_that_takes_long(served: Any, opened: Any) -> None:
+def test_slow_change_of_settings(served: Any, opened: Any) -> None:
     """A long change of machine is announced until it is done, and the old machine is driven meanwhile."""
     go = threading.Event()
     go.set()
@@ -636,7 +636,7 @@ def test_falling_mechanism_stays_in_the_picture(served: Any, opened: Any, tmp_pa
     assert (np.abs(seen - seen[5, 5]).max(axis=-1) > 0.2).mean() > 0.003  # more than the sky
 
 
-def test_names_stay_names(served: Any, opened: Any) -> None:
+def test_names_never_become_markup(served: Any, opened: Any) -> None:
     bad = '<img src=x onerror="document.title=1">'
     b = bc.Builder(bad)
     b.body(bad, mass=1.0, com=(0, 0, 1), inertia=(1, 1, 1))

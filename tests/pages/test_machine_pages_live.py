@@ -68,7 +68,7 @@ def test_an_excavator_its_hole_and_its_heap(shown: Any) -> None:
     assert picture(page)[:40].mean() < 0.5 < before[:40].mean()
 
 
-def test_only_the_machine_itself_has_its_looks() -> None:
+def test_appearance_belongs_to_the_machine_only() -> None:
     b = bc.Builder("excavator_linkage")
     b.body("cab", mass=1.0, inertia=(1, 1, 1))
     b.joint("swing", "revolute", "ground", "cab")

@@ -65,7 +65,7 @@ def colours(page: Any, canvas: str) -> int:
     )
 
 
-def test_everything_is_there(shown: Any, run: Record) -> None:
+def test_page_is_complete(shown: Any, run: Record) -> None:
     page = shown(run)
     assert page.inner_text("h1") == "excavator"
     assert "rk4" in page.inner_text("#facts")
@@ -234,7 +234,7 @@ def test_light_and_dark(shown: Any, run: Record) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 480, 900, 1600])
-def test_nothing_sticks_out(shown: Any, run: Record, width: int) -> None:
+def test_elements_stay_inside_the_window(shown: Any, run: Record, width: int) -> None:
     page = shown(run, width=width, height=700)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("Math.min(stage.clientWidth, stage.clientHeight)") > 180
@@ -319,7 +319,7 @@ def test_a_large_mechanism(shown: Any) -> None:
     assert page.evaluate("drawn.faces") > 1000
 
 
-def test_names_stay_names(shown: Any) -> None:
+def test_names_never_become_markup(shown: Any) -> None:
     bad = '<img src=x onerror="document.title=1">'
     b = bc.Builder(bad)
     b.body(bad, mass=1.0, com=(0, 0, 1), inertia=(1, 1, 1))

@@ -64,7 +64,7 @@ def test_everything_is_drawn(shown: Any, s: Schedule) -> None:
     assert steps == list(dict.fromkeys(task.step for task in s.tasks))
 
 
-def test_the_boxes_have_their_colours_where_they_should_be(shown: Any, s: Schedule) -> None:
+def test_boxes_have_their_colours_and_positions(shown: Any, s: Schedule) -> None:
     page = shown(s)
     i = widest(s)
     colour, wanted = page.evaluate(
@@ -202,7 +202,7 @@ def test_light_and_dark(shown: Any, s: Schedule) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 480, 800, 1600])
-def test_nothing_sticks_out(shown: Any, s: Schedule, width: int) -> None:
+def test_elements_stay_inside_the_window(shown: Any, s: Schedule, width: int) -> None:
     page = shown(s, width=width, height=640)
     wide, tall = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
     assert wide <= width
@@ -246,7 +246,7 @@ def test_other_machines(shown: Any, on: str) -> None:
     assert page.evaluate("view.drawn.tasks") == len(s.tasks)
 
 
-def test_names_stay_names(shown: Any, s: Schedule) -> None:
+def test_names_never_become_markup(shown: Any, s: Schedule) -> None:
     bad = '<img src=x onerror="document.title=1">'
     named = replace(s, tasks=Tasks(bad, s.tasks.level, tuple(replace(t, name=bad) for t in s.tasks)))
     page = shown(named)

@@ -120,7 +120,7 @@ def test_no_more_operations_than_the_print(row: PublishedCount, n: int) -> None:
     assert compare_counts(row).counts[n][1] <= count(row.key, "A", n)
 
 
-def test_ours_is_linear_and_overtakes_composite_bodies_at_ten_joints() -> None:
+def test_saha_is_linear_and_overtakes_composite_bodies_at_ten_joints() -> None:
     linear, cubic = compare_counts(OURS["saha"]), compare_counts(OURS["walker_orin_featherstone"])
     assert len(linear.M.coefficients) == len(linear.A.coefficients) == 2
     assert linear.least_n <= 3

@@ -168,7 +168,7 @@ def test_report_contains_all_numbers() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"control": "fuzzy"}, {"shared": "stolen"}])
-def test_bad_wishes_are_explained(bad: dict[str, Any]) -> None:
+def test_invalid_options_raise(bad: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"expected|unknown|there are|no "):
         tasks_of(bc.zoo.stanford(), "modules", **bad)
     with pytest.raises(InputError):

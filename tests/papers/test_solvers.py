@@ -91,7 +91,7 @@ def test_a_word_reaches_the_next_cell_in_the_next_cycle_and_no_further() -> None
     assert array.outputs == {(5, (0, 3), "east"): "word"}
 
 
-def test_a_matrix_that_is_not_square_is_explained() -> None:
+def test_non_square_matrix_raises() -> None:
     for solver in SOLVERS.values():
         with pytest.raises(InputError, match="square"):
             solver([[1.0, 2.0]], [1.0])

@@ -252,7 +252,7 @@ def test_the_mesh_computes_the_accelerations(name: str, balanced: bool, passed: 
     np.testing.assert_allclose(a, m.forward_dynamics(q, v, tau), 1e-10, 1e-10)
 
 
-def test_the_program_for_any_arm_computes_them_too() -> None:
+def test_program_for_any_arm_computes_the_same() -> None:
     """The numbers of the planar arm of three equal links are inputs: twists 0, rods along x."""
     length, mass = 0.7, 1.3
     J = mass * length**2 / 12

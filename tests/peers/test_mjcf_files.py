@@ -39,7 +39,7 @@ def _no_log_file() -> Iterator[None]:
     mujoco.set_mju_user_warning(None)
 
 
-def test_there_are_some() -> None:
+def test_model_files_are_found() -> None:
     assert len(FILES) >= 14  # the number of Gymnasium's files
 
 

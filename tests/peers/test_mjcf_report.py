@@ -31,7 +31,7 @@ def test_every_attribute_has_one_fate() -> None:
 
 
 @newest
-def test_the_page_has_no_others() -> None:
+def test_page_lists_only_known_fields() -> None:
     known = {name for _, name in SCHEMA}
     named = {
         (element, name) for elements, columns in table() for element in elements for f in FATES for name in columns[f]
@@ -247,7 +247,7 @@ def test_every_attribute_that_is_reported_alone_has_a_case() -> None:
     assert alone - set(CASES) == set()
 
 
-def test_nothing_is_reported_of_a_model_that_is_read_whole() -> None:
+def test_complete_model_has_an_empty_report() -> None:
     text = """<mujoco><worldbody><body name="a"><joint name="j" damping="1" armature="2" stiffness="3"/>
       <geom size=".1" mass="1"/></body></worldbody></mujoco>"""
     assert {line.level for line in bc.read(text).report.lines} == {"ok"}

@@ -53,7 +53,7 @@ def lines(found: Any) -> dict[str, str]:
     return {line.element.removeprefix('geom "').removesuffix('"'): line.outcome for line in found.report.lines}
 
 
-def test_shapes_stand_where_mujoco_has_them(scene: Path) -> None:
+def test_shape_poses_equal_those_of_mujoco(scene: Path) -> None:
     m = bc.read(scene)
     found = bc.collisions(scene, m)
     told = lines(found)

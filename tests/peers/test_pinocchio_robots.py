@@ -163,7 +163,7 @@ def test_derivatives_in_loops_over_columns(path: str) -> None:
                 near(y, expected)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_enough_robot_files_are_found() -> None:
     """The tests include all robots that Pinocchio reads."""
     assert len(ONCE) == 75
     for name in BROKEN:

@@ -120,7 +120,7 @@ def let_down(name: str, **contact: float) -> tuple[bc.System, Any]:
 @pytest.mark.parametrize("law", ["Coulomb", "bristles"])
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 @pytest.mark.parametrize("name", STANCES)
-def test_at_the_default_step_it_comes_to_rest(name: str, integrator: str, law: str) -> None:
+def test_quadruped_comes_to_rest_at_the_default_step(name: str, integrator: str, law: str) -> None:
     """Within 1 mm/s and with its weight on its feet: at the default step, or at the step that the warning proposes."""
     plant, q0 = let_down(name, **({"bristles": 5e3} if law == "bristles" else {}))
     # At 1 ms, euler leaves a few per cent of the initial impact unresolved.
@@ -187,7 +187,7 @@ def test_quadruped_trots(trotting: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
-def test_at_the_default_step_it_trots_as_in_short_ones(trotting: dict[str, Any], integrator: str) -> None:
+def test_default_step_trots_as_in_short_ones(trotting: dict[str, Any], integrator: str) -> None:
     plant, gait = trotting["plant"], trotting["gait"]
     start = gait.stance | {"root_joint.z": 0.29}
     short, long = (
@@ -230,7 +230,7 @@ def test_many_trot_in_lanes(trotting: dict[str, Any]) -> None:
     assert np.ptp(many.q[:, -1, 2]) > 1e-5
 
 
-def test_notebooks_draw_it_without_its_meshes(trotting: dict[str, Any]) -> None:
+def test_notebooks_draw_a_quadruped_without_meshes(trotting: dict[str, Any]) -> None:
     """A static picture has bars and boxes in place of the file's meshes."""
     assert trotting["robot"]._repr_html_().count("<polygon") > 10
 

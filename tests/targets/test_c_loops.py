@@ -97,7 +97,7 @@ def test_strips_with_angles_and_clashing_names(eager: None, tmp_path: Path) -> N
     agree(graph, tmp_path, {"i": rng.normal(size=21), "w": rng.normal(size=21)})
 
 
-def test_a_long_chain_is_short_and_runs_as_it_does_here(tmp_path: Path) -> None:
+def test_long_chain_has_short_code_and_equals_the_native_run(tmp_path: Path) -> None:
     """A long chain gives short C code, as long as that of a third of the chain except for tables.
 
     Its steps are those of bc.simulate.

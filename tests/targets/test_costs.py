@@ -65,7 +65,7 @@ def test_called_parts_count_once_per_call() -> None:
     assert parts(g) == CostParts(arithmetic=3, roots=2, angles=2, calls=2, recalls=0, reads=6, writes=7, starts=3.0)
 
 
-def test_a_state_alone_is_dearer_than_in_a_batch() -> None:
+def test_single_state_costs_more_than_one_of_a_batch() -> None:
     times = [bc.Simulator(bc.zoo.chain(n), "rk4").predicted for n in (2, 8)]
     for t in times:
         assert t.one > t.batch > 0.0

@@ -85,7 +85,7 @@ def ran(which: str, folder: Path, text: str, driver: str, given: bytes, **sizes:
 
 
 @pytest.mark.parametrize("which", WHICH)
-def test_kernels_are_ours(which: str, tmp_path: Path) -> None:
+def test_kernels_equal_native_ones(which: str, tmp_path: Path) -> None:
     m = bc.zoo.stanford()
     _, graph = graphs.choose_graph(m, Request("forward_dynamics"), Cpu("float64").choose)
     rows = 7  # whole blocks of lanes, and one row more

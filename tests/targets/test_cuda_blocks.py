@@ -73,7 +73,7 @@ def test_a_team(
     assert relative(got, np.asarray(want)) < NEAR[dtype]
 
 
-def test_the_cases_above_have_all_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_cover_all_kinds_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellcrank.emit.cuda.occupancy.SHARED_BYTES", 150 * 1024)
     plan = BatchKernelText(dynamics("chain:9", "aba"), blocks=8, members=4).plan
     assert plan.team.mailbox_rows > 0
@@ -229,7 +229,7 @@ def test_in_place(kernel: CudaKernel) -> None:
     np.testing.assert_allclose(tau, want, rtol=1e-11)
 
 
-def test_memory_that_is_not_there_after_all(kernel: CudaKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_shrink_until_memory_suffices(kernel: CudaKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """If memory runs out, parts become smaller until they fit; other errors are not retried."""
     given, plain, tried = bc.zoo.stanford().random(0, (50,)), kernel._on_device, []
 

@@ -52,7 +52,7 @@ def test_a_run_is_that_of_the_cpu(emulated: Emulated, name: str) -> None:
     assert gpu.provenance["steps"] == cpu.provenance["steps"]
 
 
-def test_there_are_more_bounces_than_room_for_them() -> None:
+def test_more_bounces_than_rows() -> None:
     """The cases above have more bounces than the record has room for (8 of each event), so that full rows occur."""
     events = gpu_runs.done("bounces dopri5", "cpu").provenance["events"]
     assert sum(e["run"] == 0 for e in events) > 2 * 8 + 2
@@ -79,7 +79,7 @@ def test_runs_that_do_not_fit_are_done_in_parts(emulated: Emulated) -> None:
     assert parts.provenance["events"] == whole.provenance["events"]
 
 
-def test_a_run_that_fails_stops_alone(emulated: Emulated) -> None:
+def test_failed_run_stops_alone(emulated: Emulated) -> None:
     """A run that fails stops alone: one of three diverges, and the others end as they would alone."""
     m = gpu_runs.ball()
     s = bc.system(m, control=lambda t, q, v, x, u: [u["k"] * v["z"] * v["z"] * v["z"]], inputs=["k"])

@@ -56,7 +56,7 @@ def test_every_line_once(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (n > 1000) == bool(found)
 
 
-def test_rows_that_lie_apart_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_with_gaps_are_not_prefetched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefetch, "PIECE_BYTES", PIECE)
     for row in (0, 19):
         assert not lines(row, 16 * STATES * 9)[0]

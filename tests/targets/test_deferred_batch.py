@@ -55,7 +55,7 @@ def test_a_later_process_finds_both_halves(large: bc.Mechanism, monkeypatch: pyt
     assert (again(q[0], v[0], tau[0]) == first(q[0], v[0], tau[0])).all()
 
 
-def test_a_half_that_is_gone_is_made_again(large: bc.Mechanism, tmp_path: Path) -> None:
+def test_missing_batch_module_is_compiled_again(large: bc.Mechanism, tmp_path: Path) -> None:
     q, v, tau = states(large, 8)
     bc.kernel(large, "forward_dynamics", method="aba")(q[0], v[0], tau[0])
     again = bc.kernel(large, "forward_dynamics", method="aba")
@@ -65,7 +65,7 @@ def test_a_half_that_is_gone_is_made_again(large: bc.Mechanism, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_threads_that_all_want_the_first_batch(large: bc.Mechanism, dtype: str) -> None:
+def test_concurrent_first_batches_agree(large: bc.Mechanism, dtype: str) -> None:
     k = bc.kernel(large, "forward_dynamics", method="aba", dtype=dtype, threads=2)
     given = states(large, 64, dtype)
     results: list[np.ndarray] = []

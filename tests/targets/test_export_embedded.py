@@ -48,7 +48,7 @@ def native(s: bc.System, u: list[float]) -> Any:
 @pytest.mark.parametrize(
     ("processor", "dtype", "tolerance"), [("Cortex-M7", "float64", 1e-12), ("Cortex-M4F", "float32", 2e-4)]
 )
-def test_steps_are_ours(machine: Any, processor: str, dtype: str, tolerance: float) -> None:
+def test_steps_equal_native_ones(machine: Any, processor: str, dtype: str, tolerance: float) -> None:
     """Relative to the largest number of its kind; in single precision, to a few thousand of its last digits."""
     s = machine()
     u = [s.defaults.get(n, 0.0) + 0.3 * (k < 2) for k, n in enumerate(s.inputs)]

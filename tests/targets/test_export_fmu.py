@@ -139,7 +139,7 @@ def test_machine_with_events_uses_adaptive_steps_only_on_request(form: str, chos
 
 @needs_cc
 @both
-def test_derivatives_are_ours_and_so_is_their_sparsity(version: int, tmp_path: Path) -> None:
+def test_derivatives_and_sparsity_equal_native_ones(version: int, tmp_path: Path) -> None:
     s = plant()
     path = bc.export(s, tmp_path / "it.fmu", to=f"fmu{version}")
     ports = bc.Simulator(s).program().ports
@@ -282,7 +282,7 @@ def test_a_second_departs_no_further_than_rounding_does(name: str, tmp_path: Pat
 
 
 @needs_cc
-def test_a_step_that_is_too_long_fails_where_ours_does(tmp_path: Path) -> None:
+def test_too_long_step_fails_where_the_native_one_does(tmp_path: Path) -> None:
     """Andrews' mechanism, pushed with 1 N m, in steps of a millisecond: its loops cannot be followed for long."""
     m = bc.zoo.andrews()
     s, push = effort_driven(m), f"{m.columns[1][0]}.effort"
@@ -324,7 +324,7 @@ def test_sources_compile_without_a_warning(version: int, tmp_path: Path) -> None
 
 
 @needs_cc
-def test_casadi_loads_it_and_its_jacobian_is_ours(tmp_path: Path) -> None:
+def test_casadi_loads_the_fmu_with_the_native_jacobian(tmp_path: Path) -> None:
     casadi = pytest.importorskip("casadi", reason="CasADi is not installed")
     m = bc.zoo.planar3r()
     path = bc.export(m, tmp_path / "planar3r.fmu", to="fmu2")
@@ -340,7 +340,7 @@ def test_casadi_loads_it_and_its_jacobian_is_ours(tmp_path: Path) -> None:
     np.testing.assert_allclose(got[3:], np.hstack([by_q, by_v]), rtol=1e-10, atol=1e-10)
 
 
-def test_another_platform_is_zigs_business(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_platforms_need_zig(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers.importlib.util, "find_spec", lambda name: True)
     other = "aarch64-linux" if compilers.host_platform() != "aarch64-linux" else "x86_64-linux"
     assert compilers.compiler_command(other)[1:6] == ["-m", "ziglang", "cc", "-target", compilers.PLATFORMS[other][0]]

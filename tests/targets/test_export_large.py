@@ -18,7 +18,7 @@ BODIES = 100
 
 
 @needs_cc
-def test_a_chain_is_small_and_its_derivatives_are_ours(tmp_path: Path) -> None:
+def test_chain_has_small_code_and_native_derivatives(tmp_path: Path) -> None:
     from targets.test_export_fmu import instance, set_
 
     m = bc.zoo.chain(BODIES)

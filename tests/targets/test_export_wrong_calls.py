@@ -71,7 +71,7 @@ def test_wrong_calls(version: int, tmp_path: Path) -> None:
 
 @needs_cc
 @both
-def test_a_step_that_fails_on_its_way_was_never_begun(version: int, tmp_path: Path) -> None:
+def test_failed_step_is_rolled_back(version: int, tmp_path: Path) -> None:
     """The first ones of a hundred steps of the machine succeed."""
 
     def control(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -90,7 +90,7 @@ def test_a_step_that_fails_on_its_way_was_never_begun(version: int, tmp_path: Pa
 
 @needs_cc
 @both
-def test_no_instance_of_another_model_and_none_of_nothing(version: int, tmp_path: Path) -> None:
+def test_invalid_instances_are_rejected(version: int, tmp_path: Path) -> None:
     path = bc.export(bc.zoo.pendulum(), tmp_path / "it.fmu", to=f"fmu{version}")
     about = fmpy.read_model_description(str(path))
     folder = fmpy.extract(str(path), str(tmp_path / "it"))
@@ -165,7 +165,7 @@ def test_a_reset_is_a_new_instance(version: int, tmp_path: Path) -> None:
 @needs_cc
 @both
 @pytest.mark.parametrize("integrator", ["rk4", "abm4"])
-def test_time_that_is_set_is_the_time_that_steps_go_on_from(version: int, integrator: str, tmp_path: Path) -> None:
+def test_steps_continue_from_a_time_that_is_set(version: int, integrator: str, tmp_path: Path) -> None:
     """Setting time is for Model Exchange; steps after it went on from where they had been counted."""
     path = bc.export(plant(), tmp_path / "it.fmu", to=f"fmu{version}", integrator=integrator)
     with instance(path, "ModelExchange") as (made, at):

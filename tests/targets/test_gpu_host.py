@@ -87,7 +87,7 @@ def test_inputs_and_parameters_of_each_run_take_memory(emulated: Emulated) -> No
 
 
 @pytest.mark.parametrize("keep", ["rows", "final"])
-def test_memory_that_is_not_there_after_all(emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_shrink_until_memory_suffices(emulated: Emulated, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If memory is taken by others meanwhile, the runs are repeated, fewer at a time, until they fit."""
     plain = GpuProgram.run_to_end
 

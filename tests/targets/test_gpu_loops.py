@@ -164,7 +164,7 @@ def test_pytorch_starts_kernels_by_address(method: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("memory")
-def test_somebody_else_s_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace_of_another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX provides the workspace: for as many blocks as fit into an eighth of the memory."""
     own = kernel(bc.zoo.load("chain:100"), "forward_dynamics")
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)

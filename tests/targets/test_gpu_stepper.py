@@ -77,7 +77,7 @@ def test_masks_snapshots_and_parameters(integrator: str) -> None:
     assert bool((there.state == last).all())
 
 
-def test_an_input_that_is_not_finite_ends_its_run() -> None:
+def test_non_finite_input_ends_its_run() -> None:
     there = bc.stepper(plant(), 4, 0.02, target="cuda")
     there.step(np.array([[0.0], [np.nan], [0.0], [0.0]]))
     assert there.reasons == ["", "not finite", "", ""]

@@ -265,7 +265,7 @@ RELEASES = [("together", 0), ("anyway", 0), ("worker_1", 4), ("worker_1", 6), ("
 
 
 @pytest.mark.parametrize(("function", "which"), RELEASES)
-def test_a_store_that_is_seen_too_early_would_be_seen(function: str, which: int) -> None:
+def test_early_store_is_detected(function: str, which: int) -> None:
     text = program(2)
     begin = re.search(rf"define [^@]*@{function}\(", text)
     assert begin is not None

@@ -58,7 +58,7 @@ for keep in (False, True):
 """
 
 
-def test_a_leak_would_be_seen() -> None:
+def test_leak_is_detected() -> None:
     """The measurement detects a leak: dropped kernels take no memory, and kept ones more than the limit."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-c", LEAK]

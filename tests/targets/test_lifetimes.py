@@ -136,7 +136,7 @@ def test_the_end_of_a_kernel(code: str) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="says how much memory there is")
-def test_nothing_is_left_behind() -> None:
+def test_no_object_is_leaked() -> None:
     """200 dropped kernels leave nothing behind; each has at least one page of machine code."""
     assert int(filled(KEPT)) < 200 * 4096 / 2
 

@@ -115,7 +115,7 @@ def test_large_graphs_are_cut_and_calls_cross_the_cuts(lanes: int) -> None:
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_free_numbers_are_another_array(lanes: int) -> None:
+def test_free_parameters_are_a_separate_array(lanes: int) -> None:
     inner = trace("inner", lambda x, p: {"y": [p[1] * sin(x), p[0] - x]}, {"x": (), "p": (2,)})
 
     def outer(s: Any, p: Any) -> dict[str, Any]:

@@ -215,5 +215,5 @@ def test_edge_of_range(dtype: str) -> None:
 
 
 @every_dtype
-def test_nothing_to_do(dtype: str) -> None:
+def test_empty_array_gives_empty_results(dtype: str) -> None:
     assert [len(part) for part in sincos(np.empty(0, dtype), 8)] == [0, 0]

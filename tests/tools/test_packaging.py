@@ -45,7 +45,7 @@ def tree(root: Path, hook: Any, page: float | None, sources: float) -> Any:
     return made
 
 
-def test_a_page_that_is_there_is_taken(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_page_is_used(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An existing page is used without Node, as in a source archive, where all files have the same time."""
     monkeypatch.setenv("PATH", "")
     tree(tmp_path, hook, 5.0, 5.0).initialize("standard", {})
@@ -64,7 +64,7 @@ def test_build_without_node_fails_with_a_remedy(
     made.initialize("standard", {})
 
 
-def test_with_node_it_is_bundled(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_bundled_with_node(tmp_path: Path, hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Node the page is bundled; a shell script replaces Node."""
     tools = tmp_path / "bin"
     tools.mkdir()

@@ -61,7 +61,7 @@ def test_interactive_draws_end_when_time_is_up() -> None:
         draws()
 
 
-def test_quick_ones_see_all_and_every_test_has_its_own_time() -> None:
+def test_quick_tests_run_all_examples_and_times_are_separate() -> None:
     seen = []
 
     @settings(max_examples=50, database=None, derandomize=True)

@@ -35,7 +35,7 @@ def test_measured_tests_replace_only_their_family(tmp_path: Path, monkeypatch: p
         seconds.known.cache_clear()
 
 
-def test_an_evenly_spread_few_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evenly_spread_cases_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     took = {"test_a.py::test_x": 0.25, "test_a.py::test_x[9]": 5.0, "test_a.py::test_long": 5.0}
     monkeypatch.setattr(long_tests, "seconds", lambda name: took.get(name, took.get(seconds.family(name), 0.0)))
     cases = [f"tests/unit/test_a.py::test_x[{k}]" for k in range(10)]

@@ -44,7 +44,7 @@ def test_every_page_is_in_the_tree(site: Any) -> None:
             assert page.words, f"{page.path.name} has no words that somebody would search for"
 
 
-def test_a_page_that_is_not_listed_is_named(site: Any) -> None:
+def test_unlisted_page_is_named(site: Any) -> None:
     tree = site("tree")
     listed = (SITE / "tree.toml").read_text("utf-8")
     line = '"loops" = "closed loops, four-bars, parallel robots, redundant constraints"\n'

@@ -74,7 +74,7 @@ def rates(
 # ---- all actuators -----------------------------------------------------------------------------------------------
 
 
-def test_the_table_has_them_all() -> None:
+def test_table_has_all_actuators() -> None:
     assert set(ACTUATORS.values()) == {type(a) for a in SAMPLES}
 
 

@@ -30,6 +30,6 @@ def test_addresses_are_the_same_and_most_are_near() -> None:
     assert sum("asm" in line for line in found) <= MAX_BASE_POINTERS
 
 
-def test_few_addresses_stay_as_they_are() -> None:
+def test_few_addresses_are_unchanged() -> None:
     lines = [f"%p{i} = getelementptr i8, ptr %ws, i64 {64 * i}" for i in range(3)]
     assert rebase(lines, 64) == lines

@@ -196,7 +196,7 @@ def test_contradictions_are_named() -> None:
     assert "two: length" in str(error.value)
 
 
-def test_a_singular_start_is_noticed() -> None:
+def test_singular_start_is_detected() -> None:
     """A parallelogram whose bars all lie in one line is reported as singular."""
     b = Builder("flat")
     for name, x in (("left", 0.0), ("right", 2.0)):

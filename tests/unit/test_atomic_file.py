@@ -88,7 +88,7 @@ def test_leftovers_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_rights_stay(tmp_path: Path) -> None:
+def test_permissions_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     write_text(path, "text", "Try again")
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask()

@@ -84,7 +84,7 @@ def test_parts_that_cannot_be(case: str) -> None:
         mechanism_of("m", **parts)
 
 
-def test_warn_lets_impossible_inertias_pass_and_nothing_else() -> None:
+def test_warn_accepts_only_impossible_inertias() -> None:
     m = mechanism_of("m", **pair(bodies=bodies(1, 1, 3), checks="warn"))
     (warning,) = m.report.warnings
     assert warning.element == 'body "x"'

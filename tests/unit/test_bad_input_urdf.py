@@ -105,7 +105,7 @@ def test_one_link_is_a_mechanism_that_does_not_move() -> None:
     assert (m.nq, m.ground) == (0, "a")
 
 
-def test_check_warn_goes_on_with_impossible_inertias_but_not_with_nonsense() -> None:
+def test_check_warn_accepts_impossible_inertias_but_no_invalid_values() -> None:
     m = read(TEXT.replace('ixx="0.03"', 'ixx="-0.03"'), check="warn")
     assert any("positive definite" in line.outcome for line in m.report.warnings)
     m = read(TEXT.replace('value="3"', 'value="0"', 1), check="warn")

@@ -209,7 +209,7 @@ def test_deferred_batch_code_uses_the_graph_of_the_kernel(folder: Path, then: st
     assert said == ["", told, "True True"]
 
 
-def test_an_exchanged_method_and_joint_are_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_method_and_joint_change_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaced rows in the tables of methods and joints are noticed, and the original result comes back afterwards."""
     arm = bc.zoo.planar3r()
     right = bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3))
@@ -224,7 +224,7 @@ def test_an_exchanged_method_and_joint_are_seen(folder: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "one bit", "longer", "a folder"])
-def test_a_damaged_file_is_made_again(folder: Path, arm: Mechanism, damage: str) -> None:
+def test_damaged_file_is_compiled_again(folder: Path, arm: Mechanism, damage: str) -> None:
     q, _, _ = arm.random(0, (3,))
     right = bc.kernel(arm, "mass_matrix")(q)
     for path in files(folder):
@@ -251,7 +251,7 @@ def test_a_damaged_file_is_made_again(folder: Path, arm: Mechanism, damage: str)
         assert bc.kernel(arm, "mass_matrix").from_cache
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
+def test_folder_that_cannot_be_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arm: Mechanism) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder")
     monkeypatch.setenv("BELLCRANK_CACHE", str(in_the_way / "cache"))
@@ -479,7 +479,7 @@ def test_constants_are_as_their_files_have_them() -> None:
     assert len(known) > 500
 
 
-def test_a_constant_that_was_set_is_seen_and_the_key_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_constant_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Setting a constant at run time changes the key, and restoring it restores the key.
 
     Numbers and texts get another value; tables change in place.

@@ -43,7 +43,7 @@ def test_command_alone_prints_examples() -> None:
         assert line in done.output
 
 
-def test_an_example_that_is_wrong_would_be_seen() -> None:
+def test_wrong_example_is_detected() -> None:
     with pytest.raises(Exception, match="reprot"):
         COMMANDS["show"].make_context("show", ["excavator", "--reprot"])
 
@@ -109,7 +109,7 @@ def test_doctor_prints_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert "BELLCRANK_CACHE" in cache.remedy
 
 
-def test_a_kernel_that_is_wrong_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_kernel_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "CHECKS", (doctor._kernels,))
     monkeypatch.setattr(doctor.bc, "kernel", lambda *_, **__: lambda *_: [1.0])
     done = CliRunner().invoke(app, ["doctor"])
@@ -156,7 +156,7 @@ def test_without_wide_vectors_results_are_the_same(level: str, lanes: int, tmp_p
     assert abs(np.load(tmp_path / "run.npy") - run.q).max() < 1e-11
 
 
-def test_a_processor_that_is_not_there_is_an_error() -> None:
+def test_missing_processor_raises() -> None:
     with pytest.raises(bc.InputError, match=r'"i486" in BELLCRANK_CPU|processor in BELLCRANK_CPU.*i486'):
         host.requested_level("i486", {})
     with pytest.raises(bc.InputError, match="this processor has no avx512f"):

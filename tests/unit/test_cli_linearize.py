@@ -52,7 +52,7 @@ def test_a_page_moves_along_a_mode(tmp_path: Path) -> None:
     assert "hinge" in page.read_text("utf-8")
 
 
-def test_forces_that_hold_it() -> None:
+def test_holding_forces_of_an_equilibrium() -> None:
     found: Any = json.loads(good("equilibrium", "four_bar", "--hold", "D=0.1", "--free", "A.tau", "--json"))
     values = {row["name"]: (row["value"], row["how"]) for row in found["elements"]}
     assert values["D.q"] == (pytest.approx(0.1), "held")

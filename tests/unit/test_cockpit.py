@@ -132,7 +132,7 @@ def test_no_answer_is_a_yes() -> None:
     assert helm.driver == 2
 
 
-def test_the_silent_lose_it() -> None:
+def test_silent_driver_loses_the_helm() -> None:
     helm = Helm()
     helm.ask(1, 0.0)
     helm.hold(1, 0.0)
@@ -223,7 +223,7 @@ def test_other_computers_by_number_or_name() -> None:
     assert not guard.allows_host("evil.example")
 
 
-def test_every_guard_has_a_token_of_its_own() -> None:
+def test_every_guard_has_a_separate_token() -> None:
     one, other = Guard(), Guard()
     assert one.token != other.token
     assert len(one.token) >= 32
@@ -350,7 +350,7 @@ def test_poses_are_those_of_the_scene(name: str) -> None:
         np.testing.assert_allclose(R[..., k], turned, atol=1e-12)
 
 
-def test_a_switch_goes_on_from_the_state(session: Session) -> None:
+def test_switch_of_settings_keeps_the_state(session: Session) -> None:
     old: Any = session.drive
     session.start()
     session.slow(0.5)
@@ -519,7 +519,7 @@ def test_the_autopilot_ends_with_its_program() -> None:
     assert session.drive.snapshot().u.tolist() == [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
 
 
-def test_a_hand_takes_over_from_the_program(session: Session) -> None:
+def test_lever_takes_over_from_the_program(session: Session) -> None:
     session.start_pilot("dig")
     session.run_pilot()
     assert session.drive.snapshot().u[4] == 1.0

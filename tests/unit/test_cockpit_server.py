@@ -162,7 +162,7 @@ def test_levers_and_dead_man(client: TestClient, clock: Clock, drive: Any) -> No
         assert drive().u.tolist() == [0, 0, 0, 0, 1]
 
 
-def test_a_driver_who_goes_lets_go(client: TestClient, drive: Any) -> None:
+def test_disconnected_driver_releases_the_helm(client: TestClient, drive: Any) -> None:
     with joined(client) as a:
         page = Page(a)
         page.send("input", values=[0.2, 0, 0, 0, 0])
@@ -279,7 +279,7 @@ def test_other_sites_cannot_connect(client: TestClient, origin: str) -> None:
         pass
 
 
-def test_names_that_point_here_get_nothing(client: TestClient) -> None:
+def test_foreign_host_names_are_rejected(client: TestClient) -> None:
     assert client.get("/", headers={"host": "evil.example"}).status_code == 421
     with (
         pytest.raises(WebSocketDisconnect),
@@ -288,7 +288,7 @@ def test_names_that_point_here_get_nothing(client: TestClient) -> None:
         pass
 
 
-def test_a_websocket_without_the_token_hears_nothing(client: TestClient) -> None:
+def test_websocket_without_the_token_receives_nothing(client: TestClient) -> None:
     wrong = (
         {"Authorization": ""},
         {"Authorization": "Bearer "},
@@ -375,7 +375,7 @@ def test_too_large_a_message_ends_the_line(address: tuple[str, int]) -> None:
         assert json.loads(s.recv(timeout=10))["type"] == "welcome"
 
 
-def test_a_page_that_reads_nothing_does_not_hold_up_the_others(address: tuple[str, int]) -> None:
+def test_unread_page_does_not_block_others(address: tuple[str, int]) -> None:
     from websockets.sync.client import connect
 
     with socket.create_connection(address) as deaf:
@@ -548,7 +548,7 @@ def test_command_prints_the_address_and_the_report(fake: None) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_a_port_that_is_taken(fake: None) -> None:
+def test_occupied_port_raises(fake: None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run("excavator", "--port", str(port))

@@ -216,7 +216,7 @@ def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
     assert len(set(found[0].split())) == len(NAMES)
 
 
-def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is searched for names once; the objects that the names refer to are read each time."""
     gains = [2.0]
 
@@ -233,7 +233,7 @@ def test_code_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("many", [1, 7, 4096])
-def test_code_that_is_gone_answers_for_no_other(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digest_of_deleted_code_is_not_reused(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A digest is never taken from a deleted code object, although new code objects reuse its address."""
     monkeypatch.setattr(code_facts, "MAX_CACHED_CODES", many)
     digests = set()

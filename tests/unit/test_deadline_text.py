@@ -75,7 +75,7 @@ class Terminal:
         return self.file.getvalue()
 
 
-def test_a_terminal_has_a_table_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_table_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Terminal(monkeypatch, True).watched(4)
     assert found.count("woke up late by") >= 4
     assert "1.0 s  dig drives" in found

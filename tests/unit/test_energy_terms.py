@@ -62,7 +62,7 @@ def test_planar_mechanisms_need_one_moment_and_no_trick() -> None:
     np.testing.assert_allclose(crba.mass_matrix(one.tree, q), crba.mass_matrix(three.tree, q), rtol=1e-13)
 
 
-def test_one_moment_is_refused_where_it_is_not_all_that_is_felt() -> None:
+def test_single_moment_is_rejected_where_others_act() -> None:
     for moments, kind in (((0, 0, 1), "revolute"), ((0, 1, 0), "spherical")):
         with pytest.raises(ModelError, match=r'body "a".*triangle inequality'):
             chain(moments, kind).build()

@@ -182,7 +182,7 @@ def test_resolved_mode_slides_along_the_end_of_the_reach() -> None:
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_sticks_held_for_ever_end_before_the_stops(sign: float) -> None:
+def test_held_sticks_end_before_the_stops(sign: float) -> None:
     """Levers that are held for ever end before the stops.
 
     The desired angles stay within the strokes, and so do the cylinders, apart from oscillations of the arm.

@@ -59,7 +59,7 @@ def test_invalid_export_input_raises(
     assert not any((tmp_path / "here").iterdir())
 
 
-def test_nothing_of_others_is_lost(arm: bc.Mechanism, tmp_path: Path) -> None:
+def test_other_files_are_kept(arm: bc.Mechanism, tmp_path: Path) -> None:
     """A pipe, a link to nowhere and a link to a folder are things of others, as files are."""
     folder = bc.export(arm, tmp_path / "arm", functions=["bias"])
     bc.export(arm, folder, functions=["bias"])  # an earlier export is replaced

@@ -67,7 +67,7 @@ def test_unknown_units_give_none(text: str) -> None:
     assert parse_unit(text) is None
 
 
-def test_everything_of_ours_is_known() -> None:
+def test_units_of_the_zoo_and_machines_are_known() -> None:
     """Units of the zoo and of the machines are known, including those of free parameters."""
     sizes = {"chain": "chain:3", "tree": "tree:3", "random_tree": "random_tree:6", "rope": "rope:5"}
     systems = [effort_driven(bc.zoo.load(sizes.get(n, n))) for n in bc.zoo.names() if n != "excavator_flexible"]

@@ -82,7 +82,7 @@ SHEETS = {
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_sheets_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
+def test_malicious_sheets(name: str, tmp_path: Path) -> None:
     pytest.importorskip("yaml")
     text, message = SHEETS[name]
     (tmp_path / "robot.yaml").write_text(text)
@@ -119,7 +119,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_tables_that_were_made_to_harm(name: str, tmp_path: Path) -> None:
+def test_malicious_tables(name: str, tmp_path: Path) -> None:
     text, message = TABLES[name]
     (tmp_path / "arm.toml").write_text(text)
     with pytest.raises(BellcrankError) as caught:

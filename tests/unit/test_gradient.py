@@ -56,7 +56,7 @@ def test_settings_are_those_of_a_simulation() -> None:
     assert found.value == pytest.approx(run[END][-1], rel=1e-12)
 
 
-def test_an_output_may_be_called_as_ours_are() -> None:
+def test_output_may_have_an_internal_name() -> None:
     plant = bc.system(PLANT.mechanism, outputs={"running": lambda t, q, v, x, u: q[0], "final": lambda *_: 0.0})
     found = bc.gradient(plant, 0.01, [0.3, 0.0], running=lambda t, q, v, x, u: 2.0, final="running")
     assert found.value == pytest.approx(0.3 + 0.02, abs=1e-3)

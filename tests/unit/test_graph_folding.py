@@ -57,7 +57,7 @@ def test_signs(xyz: tuple[Node, ...]) -> None:
     assert (-x) + y is y - x
 
 
-def test_a_thing_and_itself(xyz: tuple[Node, ...]) -> None:
+def test_operations_on_equal_operands(xyz: tuple[Node, ...]) -> None:
     x, y, _ = xyz
     assert x - x == 0.0
     assert x + (-x) == 0.0

@@ -119,7 +119,7 @@ def test_known_values_are_not_computed() -> None:
     assert short.evaluate(u=[3.0, 5.0], told=[7.0])["z"] == [21.0]
 
 
-def test_kernels_have_them_too() -> None:
+def test_kernels_have_variations() -> None:
     arm = bc.zoo.puma600()
     k = bc.kernel(arm, "gravity_torque")
     Q, V, _ = arm.random(0, (5,))

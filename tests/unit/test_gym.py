@@ -35,7 +35,7 @@ def test_the_checker_finds_nothing(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_batch_is_its_runs(task: str) -> None:
+def test_batch_equals_single_runs(task: str) -> None:
     many, one = make(task, 5), make(task)
     y, _ = many.reset(seed=4)
     first, _ = one.reset(seed=4)

@@ -45,7 +45,7 @@ def test_the_numbers_are_the_kernels() -> None:
     assert f(q[:0], v[:0], tau[:0]).shape == (0, 3)
 
 
-def test_derivatives_are_ours() -> None:
+def test_derivatives_equal_those_of_the_kernel() -> None:
     f, (q, v, tau) = wrap(KERNEL), (x[0] for x in STATES)
     for k, name in enumerate(("q", "v", "tau")):
         wanted = KERNEL.derivative(name)(q, v, tau)
@@ -133,7 +133,7 @@ def test_bad_input(call: Any, says: str) -> None:
         call(wrap(KERNEL))
 
 
-def test_a_transition_that_is_none() -> None:
+def test_unavailable_transition_raises() -> None:
     with pytest.raises(bc.InputError, match='the integrator "abm4"'):
         bc.stepper(plant(), integrator="abm4").transition  # noqa: B018
     timed = bc.stepper(bc.system(bc.zoo.pendulum(), control=lambda t, q, v, x, u: [t + u["a"]], inputs=["a"]))

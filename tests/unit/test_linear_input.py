@@ -95,7 +95,7 @@ def test_many_points_are_picked_one_by_one() -> None:
         lin[0][0]
 
 
-def test_feedback_wants_gains_of_the_right_shape_and_a_plant_without_control() -> None:
+def test_feedback_needs_matching_gains_and_no_control() -> None:
     lin = bc.linearize(arm())
     with pytest.raises(bc.InputError, match=r"K has the shape \(2, 2\); expected \(2, 4\)"):
         lin.feedback(np.eye(2))

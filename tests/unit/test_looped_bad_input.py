@@ -126,7 +126,7 @@ def test_loops_that_cannot_close(use: str, apart: float, loops: Pairs, spelling:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_loop_that_closes_on_itself(spelling: Spelling, tmp_path: Path) -> None:
+def test_loop_within_one_body_raises(spelling: Spelling, tmp_path: Path) -> None:
     with pytest.raises(BellcrankError) as error:
         made(spelling(1.0, ITSELF, tmp_path))
     said = str(error.value)

@@ -175,7 +175,7 @@ def damaged(rng: random.Random, data: bytearray, text: bool) -> bytearray:
     return data[:a] + ways[way] + data[end:]
 
 
-def test_scenes_that_hold_each_other_have_an_end(tmp_path: Path) -> None:
+def test_nested_scenes_are_limited(tmp_path: Path) -> None:
     """Nested scenes are limited: forty nodes, each with twice the next one, would exceed any memory."""
     scene = json.loads(FILES["a.gltf"])
     scene["nodes"] = [{"children": [k + 1, k + 1]} for k in range(40)] + [{"mesh": 0}]

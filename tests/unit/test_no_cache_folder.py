@@ -64,7 +64,7 @@ def test_kernels_compile_without_a_cache_with_one_warning(nowhere: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_goes_on(nowhere: str, command: str) -> None:
+def test_every_command_works_without_a_cache(nowhere: str, command: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = CliRunner(env={"COLUMNS": "100"}).invoke(app, command.split())

@@ -62,7 +62,7 @@ def outcome(path: Path, **options: Any) -> str:
     return ""
 
 
-def test_there_are_as_many_as_we_think() -> None:
+def test_number_of_robot_files_is_as_expected() -> None:
     assert len(files()) == 77
 
 

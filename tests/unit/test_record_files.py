@@ -268,7 +268,7 @@ def test_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 100, bytes(range(256)) * 20, b"t,x\n1,2\n"])
-def test_something_else(tmp_path: Path, kind: str, content: bytes) -> None:
+def test_other_files_are_rejected(tmp_path: Path, kind: str, content: bytes) -> None:
     path = tmp_path / f"x{kind}"
     path.write_bytes(content)
     with pytest.raises(bc.ReadError, match=r"x\.\w+: expected an? \w+ file of a bellcrank record, found"):
@@ -416,7 +416,7 @@ def test_a_newer_format(run: Record, tmp_path: Path) -> None:
         bc.load_record(path)
 
 
-def test_nothing_of_a_file_is_run(run: Record, tmp_path: Path) -> None:
+def test_files_never_execute_code(run: Record, tmp_path: Path) -> None:
     """An array of objects, which would be a pickle, is rejected by numpy."""
     path = run.save(tmp_path / "x.npz")
     bad, hostile = tmp_path / "bad.npz", io.BytesIO()

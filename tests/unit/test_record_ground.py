@@ -46,7 +46,7 @@ def recorded(g: Ground, seconds: float) -> Record:
 
 
 @pytest.mark.parametrize("suffix", ["npz", "csv", "parquet", "mcap"])
-def test_every_file_keeps_it(suffix: str, tmp_path: Path) -> None:
+def test_every_format_keeps_the_ground(suffix: str, tmp_path: Path) -> None:
     pytest.importorskip({"parquet": "pyarrow", "mcap": "mcap"}.get(suffix, "numpy"))
     g, seen = dug()
     run = recorded(g, seen[-1][0] + 0.5)
@@ -85,7 +85,7 @@ def test_an_offline_run_has_its_ground_too() -> None:
     assert "energy" not in run.residuals()  # the work of its drives was not recorded
 
 
-def test_damaged_ones_are_named() -> None:
+def test_damaged_grounds_are_named() -> None:
     good = dug_ground(0.0, 0.2, np.zeros((5, 5)), [(0.5, {3: -0.1}), (1.0, {24: 0.2})]).plain
     assert read_ground(good).at(0.7)[0, 3] == pytest.approx(-0.1)
     assert read_ground(good).at(0.7)[4, 4] == 0.0
@@ -99,7 +99,7 @@ def test_damaged_ones_are_named() -> None:
             read_ground(other)
 
 
-def test_the_page_has_it() -> None:
+def test_page_has_the_ground() -> None:
     g, seen = dug()
     page = recorded(g, seen[-1][0]).html()
     assert "groundFaces" in page

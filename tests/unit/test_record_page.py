@@ -198,7 +198,7 @@ def test_degrees_of_freedom_are_those_that_loops_leave() -> None:
     )
 
 
-def test_energy_drifts_only_where_nothing_feeds_or_eats_it() -> None:
+def test_energy_drift_needs_a_conservative_system() -> None:
     m = bc.zoo.planar3r()
     assert "energy drift" in labels(bc.simulate(m, 0.05, q0=[0.3, 0.2, 0.1], step=1e-3, progress=False))
     driven = bc.system(m, control=lambda t, q, v, x, u: [1.0, 0.0, 0.0])

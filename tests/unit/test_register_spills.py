@@ -27,7 +27,7 @@ def crossed(n: int) -> Graph:
 
 
 @pytest.mark.parametrize("registers", [6, 16, 32])
-def test_no_more_values_wait_than_there_are_registers(registers: int) -> None:
+def test_live_values_never_exceed_registers(registers: int) -> None:
     graph = crossed(12)
     sequence = items(graph, order(graph))
     speller = LLVMPrinter(graph, 1, 1, "float64", [sequence])
@@ -50,7 +50,7 @@ def test_no_more_values_wait_than_there_are_registers(registers: int) -> None:
     assert loads >= (100 if registers < 16 else 1)
 
 
-def test_code_is_the_same_function_however_few_registers_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_register_count(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, rng = crossed(7), np.random.default_rng(0)
     x, y = rng.normal(size=(2, 9, 7))
     exact = graph.evaluate(x=x, y=y)["z"]

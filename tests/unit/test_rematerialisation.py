@@ -50,7 +50,7 @@ def test_near_or_costly_values_are_not_recomputed(monkeypatch: pytest.MonkeyPatc
     assert len(rematerialisation.rematerialise(graph, graph.nodes).nodes) == len(graph.nodes)
 
 
-def test_nothing_waits_long_that_could_be_had_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheap_values_have_short_live_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a robot's derivatives rematerialisation keeps the values and shortens the sum of all live ranges."""
     monkeypatch.setattr(rematerialisation, "SPILL_DISTANCE_NODES", 300)
     monkeypatch.setattr(rematerialisation, "MAX_PRICE_OPERATIONS", 3)

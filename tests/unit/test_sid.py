@@ -86,7 +86,7 @@ def two_modes(Me: Any, Ke: Any, De: Any) -> str:
 ME, KE = np.array([[1.04, 0.1], [0.1, 1.25]]), np.array([[5e3, -1e3], [-1e3, 4e3]])
 
 
-def test_modes_that_feel_each_other_are_sorted_out(tmp_path: Path) -> None:
+def test_coupled_modes_are_diagonalised(tmp_path: Path) -> None:
     path = tmp_path / "two.SID_FEM"
     path.write_text(two_modes(ME, KE, 0.001 * KE))
     found = bc.read_sid(path, {"tip": 77})

@@ -90,7 +90,7 @@ def test_no_mechanism() -> None:
     told(bc.InputError, ["expected a Mechanism, got 3"], lambda: bc.simulate(3, 1.0))  # type: ignore[arg-type]
 
 
-def test_a_quaternion_that_is_none() -> None:
+def test_invalid_quaternion_raises() -> None:
     m = bc.Builder("ball")
     m.body("ball", mass=1.0, com=(0, 0, 0), inertia=(1, 1, 1))
     m.joint("socket", "spherical", "ground", "ball")
@@ -373,7 +373,7 @@ def test_a_switch_has_no_sensitivities() -> None:
     )
 
 
-def test_whole_numbers_are_meant_and_not_met_by_chance() -> None:
+def test_counts_must_be_whole_numbers() -> None:
     assert whole_multiple("seconds", 10.0, 0.1, "step") == 100
     assert whole_multiple("seconds", 0.3, 0.1, "step") == 3  # 0.3 / 0.1 is 2.9999999999999996
     assert whole_multiple("seconds", 1e4, 1e-3, "step") == 10_000_000

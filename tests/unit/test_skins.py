@@ -102,7 +102,7 @@ def test_end_of_the_skin_is_at_its_node(tmp_path: Path, source: str) -> None:
     assert np.linalg.norm(away, axis=1).min() < 1e-9
 
 
-def test_a_scene_and_a_file_have_it() -> None:
+def test_scene_and_file_have_the_skin() -> None:
     m = hinged(structure())
     found = scene(m, m.neutral()[None])
     assert [len(s["cells"]) for s in found["skins"]] == [8]

@@ -194,7 +194,7 @@ def test_threads_without_end() -> None:
         bc.stepper(plant(), 100, threads=10**6)
 
 
-def test_a_form_that_there_is_not_is_refused_without_loops_too() -> None:
+def test_unknown_form_is_rejected_without_loops() -> None:
     for call in (bc.stepper, bc.Simulator):
         with pytest.raises(bc.InputError, match=r'no form "projectd".*"projected"'):
             call(bc.zoo.chain(1), form="projectd")

@@ -275,7 +275,7 @@ def test_a_worker_with_a_gpu_takes_it(tmp_path: Path, cluster: Any, monkeypatch:
         assert set(asked) == {place}
 
 
-def test_without_any_worker_it_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_study_without_workers_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no worker can be started, the study ends with a message."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(dask_engine, "NO_WORKER_SECONDS", 0.4)

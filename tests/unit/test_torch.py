@@ -105,7 +105,7 @@ def test_non_tensors_raise() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # raised inside PyTorch
-def test_plain_tensors_take_the_short_way_and_nothing_else_does() -> None:
+def test_only_plain_tensors_take_the_fast_path() -> None:
     f, given = wrap(KERNEL), tensors(grad=False)
     plain = f(*given)
     assert torch.equal(plain, f(**dict(zip(("q", "v", "tau"), given, strict=True))))  # by the operator

@@ -105,7 +105,7 @@ def test_a_fifo_is_not_waited_for(folder: Path) -> None:
     assert found == [None]
 
 
-def test_a_kernel_is_made_all_the_same(folder: Path) -> None:
+def test_kernel_compiles_with_an_untrusted_cache(folder: Path) -> None:
     arm = bc.zoo.planar3r()
     q = [0.1, 0.2, 0.3]
     right = bc.kernel(arm, "mass_matrix")(q)

@@ -22,7 +22,7 @@ def swinging() -> bc.System:
     return bc.system(b.build(), outputs={"pull": lambda t, q, v, x, u: bc.parameter("gravity", 9.81, "m/s2") * 2.0})
 
 
-def test_a_stepper_goes_on_with_other_numbers() -> None:
+def test_stepper_continues_with_new_parameters() -> None:
     """A stepper with new values continues as a new run does that begins in the same state."""
     s = swinging()
     plant = bc.stepper(s, every=0.1, step=1e-3)
@@ -57,7 +57,7 @@ def test_impossible_body_parameters_are_not_tuned(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), "1", None, [1.0, 2.0], True])
-def test_a_drive_keeps_its_state_where_no_body_can_have_it(bad: Any) -> None:
+def test_drive_rejects_impossible_parameters_and_keeps_its_state(bad: Any) -> None:
     drive = bc.Drive(bc.zoo.chain(2).free("link1.mass", "link2.mass"), rate=500)
     for values in ({"link1.mass": 3.0, "link2.mass": bad}, bad):  # all values are rejected, also the valid ones
         with pytest.raises(InputError, match="tune: "):

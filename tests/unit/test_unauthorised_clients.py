@@ -104,12 +104,12 @@ def nothing_saved(served: Served) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "192.168.1.5", "127.0.0.1.evil.example", "["])
-def test_names_of_others_get_nothing(served: Served, path: str, host: str) -> None:
+def test_foreign_host_names_are_rejected(served: Served, path: str, host: str) -> None:
     assert served.said(path, KEY, host=host)[0] == 421
     assert served.saves == 0
 
 
-def test_a_websocket_by_another_name(served: Served) -> None:
+def test_websocket_of_a_foreign_host_is_rejected(served: Served) -> None:
     assert served.live(KEY, "Origin: http://evil.example", host="evil.example")[0] == 403
 
 
@@ -125,7 +125,7 @@ def test_a_websocket_by_another_name(served: Served) -> None:
         "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nOrigin: null",  # a form
     ],
 )
-def test_pages_of_others_get_nothing(served: Served, path: str, says: str) -> None:
+def test_pages_of_other_sites_are_rejected(served: Served, path: str, says: str) -> None:
     """Pages of other origins get no content, even with the token, which they cannot have."""
     assert served.said(path, KEY, says)[0] == 403
     assert served.saves == 0
@@ -155,7 +155,7 @@ def test_requested_paths_send_no_control_characters_to_the_terminal(
     assert all(line.isprintable() for line in caplog.messages)
 
 
-def test_a_link_on_another_site_leads_to_the_page_and_no_further(served: Served) -> None:
+def test_link_of_another_site_opens_only_the_page(served: Served) -> None:
     link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate"
     assert served.said("/", link)[0] in (200, 503)  # 503 if the page is not built
     for path in SECRET:
@@ -213,7 +213,7 @@ def test_repeated_request_writes_one_record(served: Served) -> None:
     assert served.said("/record.csv?from=0&to=1", KEY, method="HEAD")[0] == 200
 
 
-def test_after_a_reset_it_is_another(served: Served) -> None:
+def test_record_after_a_reset_is_written_again(served: Served) -> None:
     served.said("/record.csv?from=0&to=1", KEY)
     before = served.saves
     served.session.reset()

@@ -223,7 +223,7 @@ def test_a_design_is_a_word(design: Any) -> None:
 
 
 @pytest.mark.parametrize("trajectory", [lambda: None, lambda t: t / 0, lambda t: 3, None, math.sin])
-def test_a_trajectory_that_is_none_is_named(trajectory: Any) -> None:
+def test_invalid_trajectory_is_named(trajectory: Any) -> None:
     with pytest.raises(InputError, match="trajectory"):
         bc.control.InverseDynamics(bc.zoo.chain(2), trajectory)
 
@@ -235,12 +235,12 @@ def test_mask_of_another_shape_raises(mask: Any) -> None:
         stepper.reset(mask=mask)
 
 
-def test_a_kernel_is_made_by_others() -> None:
+def test_kernel_class_cannot_be_called() -> None:
     with pytest.raises(InputError, match="Kernel: about is None; expected an About"):
         bc.Kernel(None, None)  # type: ignore[arg-type]
 
 
-def test_a_progress_that_fails_is_named(tmp_path: Path) -> None:
+def test_failing_progress_callback_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'progress\("tracing"\) failed: ValueError: invalid literal'):
         bc.export(bc.zoo.chain(2), tmp_path / "out", progress=int)  # type: ignore[arg-type]
 
@@ -254,7 +254,7 @@ def test_a_table_of_points_that_does_not_fit_is_refused_before_it_is_made(
         bc.study(m, {"link1.mass": bc.uniform(1, 2)}, runs=2**31, seconds=0.01, to=tmp_path / "s")
 
 
-def test_a_move_that_is_no_matrix_is_named() -> None:
+def test_invalid_transform_is_named() -> None:
     graph = bc.kernel(bc.zoo.chain(2), "forward_dynamics").graph
     with pytest.raises(InputError, match=r"q moves by \(\); expected \(2, directions\)"):
         graph.along({"q": 1.0}, ["forward_dynamics"])

@@ -72,7 +72,7 @@ def along(m: Mechanism, q: Array, steps: int = 5) -> Array:
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_closed_and_as_movable_as_it_should_be(name: str) -> None:
+def test_zoo_loops_are_closed_with_the_expected_mobility(name: str) -> None:
     m = zoo.load(name)
     nv, equations, mobility = MECHANISMS[name]
     q, v = zoo.start(m)
