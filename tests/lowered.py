@@ -1,8 +1,8 @@
 """Thresholds between code paths, each with a value that leads small mechanisms along the path of large ones.
 
 TABLE is the only list of them: tests/crossing/thresholds.py takes from it the paths of crossed cases, and
-large_paths.py lets one mechanism take all large paths at once. test_lowered.py reads the sources and fails where a
-constant that decides something is neither here nor in not_lowered.py.
+large_paths.py lets one mechanism take all large paths at once. test_lowered_thresholds.py reads the sources and fails
+where a constant that decides something is neither here nor in not_lowered.py.
 """
 
 from __future__ import annotations

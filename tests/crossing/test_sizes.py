@@ -50,7 +50,7 @@ def test_chains(bodies: int, quantity: str) -> None:
 
 
 def test_two_cores_share_the_segments_of_a_chain(tmp_path: Path) -> None:
-    """Use forty bodies: with the real thresholds this takes thousands (tests/laws/test_segmented.py)."""
+    """Use forty bodies: with the real thresholds this takes thousands (tests/laws/test_segmented_recursion.py)."""
     m = bc.zoo.chain(40)
     with small_thresholds(SEGMENTED, tmp_path):
         kernel = bc.kernel(m, "forward_dynamics", "dca", machine=cheap(2))

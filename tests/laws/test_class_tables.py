@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.laws.test_rolled import arguments, close, made
+from tests.laws.test_rolled_classes import arguments, close, made
 
 from bellcrank import zoo
 from bellcrank.build.graphs import graph

@@ -147,7 +147,7 @@ def test_code_of_a_step_does_not_grow_with_the_mechanism() -> None:
 
 
 def test_recursions_with_other_constants_differ() -> None:
-    from tests.laws.test_rolled import made
+    from tests.laws.test_rolled_classes import made
 
     a, b = (made(zoo.chain(9, twist="general", seed=seed), "aba", "forward_dynamics") for seed in (1, 2))
     again = made(zoo.chain(9, twist="general", seed=1), "aba", "forward_dynamics")

@@ -52,7 +52,7 @@ from laws.test_names import (  # noqa: F401
     unchecked,
     urdf,
 )
-from laws.test_rolled import made
+from laws.test_rolled_classes import made
 
 WORST = [*NASTY[::3], "__proto__", "constructor", "*/;process.exit(1)//", "`${1}`", "\u2028alert(1)"]
 WORST = [name for name in WORST if "\ud800" not in name]

@@ -14,7 +14,7 @@ from bellcrank.graph.cells import RESULT, channel_output, operand_of
 from bellcrank.graph.critical_path import operation_costs
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import list_scheduling, machine, recursion_tasks, tasks
-from laws.test_rolled import MECHANISMS, METHODS, made
+from laws.test_rolled_classes import MECHANISMS, METHODS, made
 from trees import few, trees
 
 SIZES = ("node", "cluster", "place")

@@ -18,7 +18,7 @@ from bellcrank.graph import Recursion, loop_levels, trace
 from bellcrank.scalar import cos, sin
 from laws.test_elimination import solving
 from laws.test_loop_rolling import N, stepped
-from laws.test_rolled import MECHANISMS, METHODS, arguments, close, made
+from laws.test_rolled_classes import MECHANISMS, METHODS, arguments, close, made
 from laws.test_rolled_quantities import both
 from targets.test_c99 import CC, agree, compiled, macro, needs_cc, run, write
 from targets.test_export_c import agree as same_steps

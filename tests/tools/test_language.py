@@ -181,8 +181,9 @@ def test_words_are_spelled() -> None:
 
 
 def test_files_are_called_by_nouns() -> None:
-    """A file's name tells its contents; a participle, preposition or adverb does not."""
-    assert [path.name for path in language.sources() if not language.is_noun(path.stem)] == []
+    """The name of a file describes its contents; a participle, preposition or adverb does not."""
+    files = [*language.sources(), *(ROOT / "tests").rglob("test_*.py")]
+    assert [path.name for path in files if not language.is_noun(path.stem.removeprefix("test_"))] == []
 
 
 @pytest.mark.parametrize(
