@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 
 from bench.gpu import (
+    adaptive_runs,
     call,
     derivatives,
     dynamics,
@@ -16,12 +17,11 @@ from bench.gpu import (
     peers,
     simulation,
     stepping,
-    team_choice,
     teams,
 )
 
 PARTS = {
-    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": team_choice.table, "call": call.table,
+    "dynamics": dynamics.table, "simulation": simulation.table, "chosen": adaptive_runs.table, "call": call.table,
     "peers": peers.table, "teams": teams.table, "derivatives": derivatives.table,
     "gradients": gradients.table, "stepping": stepping.table, "flexible": flexible.table,
     "large": large.table, "large_briefly": large.briefly,
