@@ -41,13 +41,9 @@ NO_NOUNS = {
     *("known", "left", "lost", "made", "met", "passed", "put", "run_out", "said", "seen", "set_up", "shown", "spent"),
     *("taken", "told", "thrown", "worn", "written", "following", "yielding", "settling"),
 }
-# Words that do not say what a variable holds, and the packages of bellcrank that are free of them; "" has the modules
-# directly in bellcrank.
+# Words that do not say what a variable holds, and the fields of public classes that have them.
 NO_CONTENTS = {"asked", "at", "by", "found", "kept", "made", "of", "on", "said", "told"}
-PACKAGES_WITH_NAMED_CONTENTS = {
-    *("", "build", "content_digest", "emit", "graph", "integrate", "model", "nodes", "parameters", "scheduling"),
-    "spatial",
-}
+PUBLIC_FIELDS = {"equation_analysis.py": "kept", "linearisation.py": "at", "parameter_groups.py": "at"}
 # A test is named by subject, condition and result (`test_zero_pivot_ends_the_run`), not by a clause or a story.
 TEST_OPENINGS = re.compile(
     r"test_(what|of|who|whom|whose|whoever|nobody|it|its|they|where|whether|how|that|those|the_same)_"
