@@ -241,7 +241,7 @@ def columnwise(
     results_given = results is not None
     results = [body(shared, c) for c in columns] if results is None else results
     for x in (*shared, *(x for c in columns for x in c)):
-        own_method = getattr(x, "_alike_", None)
+        own_method = getattr(x, "_columnwise_", None)
         if own_method is not None:
             own_method(body, shared, columns, results, results_given)
             break

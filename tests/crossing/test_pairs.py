@@ -141,7 +141,7 @@ def test_the_segmented_path_cuts_branches(tmp_path: Path) -> None:
     with small_thresholds(SEGMENTED, tmp_path):
         kernel = bc.kernel(world.mechanism, "forward_dynamics", "dca")
         assert isinstance(kernel.graph, Recursion)
-        assert kernel.graph.abreast
+        assert kernel.graph.has_parallel_runs
         assert max(len(wave.runs) for wave in waves(kernel.graph)) == TAIL
         check(world, "forward_dynamics")
 

@@ -139,7 +139,7 @@ def outline_columns(graph: Graph, fewest: int = 0, known: bool = False, apart: b
     apart
         Give a call of its own to each set of columns that is stored differently.
     """
-    parts = _live_columns(graph, known, apart) if graph.tape.alike and graph.size > fewest else []
+    parts = _live_columns(graph, known, apart) if graph.tape.columnwise_notes and graph.size > fewest else []
     if not parts:
         return graph
     outlined = _Outlining(graph, parts)
@@ -149,7 +149,7 @@ def outline_columns(graph: Graph, fewest: int = 0, known: bool = False, apart: b
 def _live_columns(graph: Graph, known: bool, apart: bool) -> list[_LiveColumns]:
     live = {n.serial for n in graph.nodes}
     parts = []
-    for note in (note for note in graph.tape.alike if known or not note.fewer_operations_known):
+    for note in (note for note in graph.tape.columnwise_notes if known or not note.fewer_operations_known):
         live_results = np.array(
             [[_is_live(x, live) or _is_live(_negated_operand(x), live) for x in row] for row in note.results]
         )

@@ -84,7 +84,7 @@ class Recursion(Graph):
         cells: Sequence[Cell],
         tables: Sequence[Array],
         tree: Tree,
-        abreast: bool = False,
+        has_parallel_runs: bool = False,
         shape: Shape = (),
     ) -> None:
         """Describe a recursion.
@@ -108,7 +108,7 @@ class Recursion(Graph):
         """
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, abreast=abreast)
+        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, has_parallel_runs=has_parallel_runs)
         self.__dict__.update(recut=None, shape=shape or (output[1],))
 
     output: tuple[str, int]  # name and number of elements
@@ -116,7 +116,7 @@ class Recursion(Graph):
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
     tree: Tree
-    abreast: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
+    has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
     # Makes the same recursion with fewer runs; its arguments limit their length and number.
     recut: Callable[..., Recursion] | None
 

@@ -38,7 +38,7 @@ def vjp(r: Recursion, names: Sequence[str]) -> Graph | None:
     """
     weight = f"w_{r.output[0]}"
     cells = [_adjoint_cell(cell, names, weight) for cell in r.cells]
-    if r.abreast or weight in r.inputs or any(cell is None for cell in cells):
+    if r.has_parallel_runs or weight in r.inputs or any(cell is None for cell in cells):
         return None
     inputs = {**r.inputs, weight: r.shape}
     gradient_slots, readers = _slots(r, names)

@@ -349,7 +349,7 @@ class Node:
             return Jet._atan2_(a, b)
         return _call("atan2", *_pair(a, b))
 
-    def _alike_(
+    def _columnwise_(
         self,
         body: Callable[..., Any],
         shared: Sequence[Any],
@@ -362,7 +362,7 @@ class Node:
         tape = next((x.tape for x in every if isinstance(x, Node) and not x.tape.free), None)
         if tape is not None and not any(isinstance(x, SCALAR_CONTAINERS) for x in every):
             rows = [[[tape.value(x) for x in row] for row in rows] for rows in ([shared], columns, results)]
-            tape.alike.append(ColumnwiseNote(body, rows[0][0], rows[1], rows[2], known))
+            tape.columnwise_notes.append(ColumnwiseNote(body, rows[0][0], rows[1], rows[2], known))
 
     @staticmethod
     def _where_(condition: Any, yes: Any, no: Any) -> Any:

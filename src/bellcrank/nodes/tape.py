@@ -44,7 +44,7 @@ class Tape:
         self.imported: dict[Node, Value] = {}
         self.table: Table = defaultdict(dict)
         self.compares = False  # true if any of its nodes is a comparison
-        self.alike: list[ColumnwiseNote] = []
+        self.columnwise_notes: list[ColumnwiseNote] = []
 
     def node(self, op: str, *args: Any) -> Node:
         """Return the node of operation `op` on `args`; create it if it does not exist."""

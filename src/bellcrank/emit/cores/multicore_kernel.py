@@ -58,7 +58,7 @@ def plan_schedule(g: Graph, m: Machine, dtype: str) -> Schedule:
 
     On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
     """
-    if isinstance(g, Recursion) and g.abreast:
+    if isinstance(g, Recursion) and g.has_parallel_runs:
         from bellcrank.emit.cores.wave_cores import wave_schedule
 
         return wave_schedule(g, m, host().lanes(dtype), dtype)
@@ -81,7 +81,7 @@ def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
     dtype
         Type of the numbers.
     """
-    if isinstance(g, Recursion) and g.abreast:
+    if isinstance(g, Recursion) and g.has_parallel_runs:
         return schedule.speedup
     stays = streams.fused_into(g, dtype)
     one = single_processor(g, schedule.machine, stays)

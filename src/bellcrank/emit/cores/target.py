@@ -57,12 +57,12 @@ class Cores:
 
     def used(self, graph: Graph) -> int:
         """Return the number of cores that compute `graph`."""
-        if isinstance(graph, Recursion) and graph.abreast:
+        if isinstance(graph, Recursion) and graph.has_parallel_runs:
             return cores.sharing_cores(graph, self.machine, self.dtype)
         return self.schedule(graph).used
 
     def _text(self, graph: Graph, used: int) -> str:
-        if isinstance(graph, Recursion) and graph.abreast:
+        if isinstance(graph, Recursion) and graph.has_parallel_runs:
             return self._one.with_python_entry(cores.wave_source(graph, used, self.dtype), graph)
         return self._one.with_python_entry(cores.source(graph, self.schedule(graph), self.dtype), graph)
 

@@ -110,7 +110,7 @@ def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) 
     chunk = CHUNK_ITEMS if chunk is None else chunk
     graph = (
         outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
-        if graph.tape.alike
+        if graph.tape.columnwise_notes
         else graph
     )
     calls = column_code.column_calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
@@ -139,7 +139,7 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
         Items in a function; CHUNK_ITEMS by default.
     """
     chunk = CHUNK_ITEMS if chunk is None else chunk
-    graph = outline_columns(graph, MIN_SAVED_OPERATIONS) if graph.tape.alike else graph
+    graph = outline_columns(graph, MIN_SAVED_OPERATIONS) if graph.tape.columnwise_notes else graph
     if small and not graph.calls and _has_matrix_output(graph) and width > 1:
         prologue, sequence = split_trig(items(graph, order(graph, PIPELINED_WINDOW_NODES)))
         return LLVMPrinter(

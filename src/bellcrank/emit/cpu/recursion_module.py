@@ -60,7 +60,7 @@ def scalar_code(r: Graph, width: int, dtype: str) -> RecursionCode | Waves | _Ro
 
     `width` is the number of lanes of a vector of `dtype`.
     """
-    if isinstance(r, Recursion) and r.abreast:
+    if isinstance(r, Recursion) and r.has_parallel_runs:
         return Waves(r, width, dtype, "single")
     return _loop_code(r, 1, width, dtype, "single")
 

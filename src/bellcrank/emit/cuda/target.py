@@ -80,7 +80,7 @@ class Cuda:
         return {"texts": kernel_texts}, kernel_texts, False
 
     def _has_parallel_runs(self, graph: Graph) -> TypeGuard[Recursion]:
-        return self.waves and isinstance(graph, Recursion) and graph.abreast
+        return self.waves and isinstance(graph, Recursion) and graph.has_parallel_runs
 
     def in_loops(self, graph: Graph) -> bool:
         """Return whether `graph` is compiled to rolled loops over link classes or over similar array elements.
