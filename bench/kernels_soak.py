@@ -114,8 +114,8 @@ class Soak:
         machine = Machine(f"soak({p})", complete(p), COST, start=0.2, word=0.01)
         m = TREE
         k = bc.kernel(m, "forward_dynamics", method="aba", machine=machine)
-        if k.crew is not None:  # type: ignore[attr-defined]
-            k.crew.pin([0, 1][: p - 1] * 2, r.choice((0, 0, 1000)))  # type: ignore[attr-defined]
+        if k.team is not None:  # type: ignore[attr-defined]
+            k.team.pin([0, 1][: p - 1] * 2, r.choice((0, 0, 1000)))  # type: ignore[attr-defined]
         single = bc.kernel(m, "forward_dynamics", method="aba")
         for seed in range(r.choice((5, 50))):
             state = m.random(seed)

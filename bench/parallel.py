@@ -82,10 +82,10 @@ def measured(m: bc.Mechanism, one: bc.Kernel, both: ParallelKernel, seconds: flo
             t0 = time.perf_counter_ns()
             loop(alone, ROWS, *pointers)
             least[0] = min(least[0], (time.perf_counter_ns() - t0) / ROWS)
-        if both.crew is None:
+        if both.team is None:
             continue
         together = both.library.address("anyway")
-        both.crew.wake()
+        both.team.wake()
         for _ in range(20):
             before = both.counts[0]
             t0 = time.perf_counter_ns()
@@ -93,7 +93,7 @@ def measured(m: bc.Mechanism, one: bc.Kernel, both: ParallelKernel, seconds: flo
             ns = (time.perf_counter_ns() - t0) / ROWS
             if both.counts[0] - before == ROWS:
                 least[1] = min(least[1], ns)
-    return least[0], least[1] if both.crew is not None else None
+    return least[0], least[1] if both.team is not None else None
 
 
 def row(name: str, processors: int, method: str, seconds: float) -> Row:

@@ -31,9 +31,9 @@ def cut(
     """Return a partitioned kernel that waits for its workers without a time limit, unless the arguments set one."""
     k = bc.kernel(m, quantity, machine=cheap(processors), **more)
     assert isinstance(k, ParallelKernel)
-    assert k.crew is not None, "nothing was cut"
+    assert k.team is not None, "nothing was cut"
     cpus = crews.allowed_cpus()
-    k.crew.pin([cpus[i % len(cpus)] for i in range(1, processors)], patience)
+    k.team.pin([cpus[i % len(cpus)] for i in range(1, processors)], patience)
     return k
 
 

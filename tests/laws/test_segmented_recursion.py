@@ -105,9 +105,9 @@ def test_two_cores_share_a_state() -> None:
     k = bc.kernel(m, "forward_dynamics", machine="threads", processors=2)
     assert k.method == "dca"
     one = bc.kernel(m, "forward_dynamics", method="aba")
-    if k.crew is None:
+    if k.team is None:
         pytest.skip("this computer has one core")
-    k.crew.pin([1], 1_000_000)
+    k.team.pin([1], 1_000_000)
     assert k.predicted > 0.0
     assert k.speedup > 1.2
     for seed in range(20):

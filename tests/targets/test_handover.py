@@ -22,11 +22,11 @@ from bellcrank.emit.cores.protocol import (
     IDLE,
     LINE_BYTES,
     MODE_LINE,
-    PATIENCE_OFFSET,
     STATUS_OFFSET,
     STEP_LINE,
     STOP_LINE,
     TOGETHER_OFFSET,
+    WAIT_LIMIT_OFFSET,
     WORKING,
     claim_offset,
     done_offset,
@@ -139,7 +139,7 @@ def program(processors: int, callers: int = 1) -> str:
 
 def explored(text: str, processors: int, callers: int = 1, how: type[Search] = Search) -> Search:
     counters = [SHARED + LINE_BYTES * BUSY_LINE + place for place in (TOGETHER_OFFSET, ALONE_OFFSET)]
-    unknown = [SHARED + LINE_BYTES * STOP_LINE, SHARED + LINE_BYTES * MODE_LINE + PATIENCE_OFFSET]
+    unknown = [SHARED + LINE_BYTES * STOP_LINE, SHARED + LINE_BYTES * MODE_LINE + WAIT_LIMIT_OFFSET]
     machine = Machine(text, unknown, counters)
     workers = range(1, processors)
     pointers = [SHARED + 8 + 8 * i for i in range(len(ARRAYS))]

@@ -32,7 +32,7 @@ def test_all_on_one_busy_cpu(processors: int, patience: int, states: int, all_cp
     m = bc.zoo.load("tree(15)")
     k = cut(m, processors)
     cpu = min(os.sched_getaffinity(0))
-    k.crew.pin([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
+    k.team.pin([cpu] * (processors - 1), patience)  # type: ignore[union-attr]
     os.sched_setaffinity(0, {cpu})
     # they inherit the CPU affinity
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
@@ -131,8 +131,8 @@ def test_idle_workers_sleep_and_wake() -> None:
     m = bc.zoo.load("tree(7)")
     k = cut(m)
     same(k, m)
-    assert k.crew is not None
-    wait(lambda: k.crew.awake == 0)
+    assert k.team is not None
+    wait(lambda: k.team.awake == 0)
     same(k, m)
 
 
@@ -140,8 +140,8 @@ def test_a_forgotten_kernel_ends_its_threads() -> None:
     m = bc.zoo.load("tree(7)")
     k = cut(m)
     same(k, m)
-    assert k.crew is not None
-    threads = list(k.crew._threads)
+    assert k.team is not None
+    threads = list(k.team._threads)
     assert all(t.is_alive() for t in threads)
     gone = weakref.ref(k)
     del k
@@ -159,7 +159,7 @@ from bellcrank.scheduling import Machine
 from bellcrank.scheduling.machines import complete
 m = bc.zoo.load("tree(7)")
 k = bc.kernel(m, "forward_dynamics", machine=Machine("x", complete(2), start=2.0))
-if k.crew: k.crew.pin([0])
+if k.team: k.team.pin([0])
 q, v, tau = m.random(0)
 for _ in range(1000): k(q, v, tau)
 print("done")

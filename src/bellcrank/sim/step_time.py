@@ -28,5 +28,5 @@ def step_time(tick: Graph) -> StepTime:
     """Return the predicted duration of a `tick`."""
     graph = inline_small(tick)
     graph_parts = parts(graph)
-    work, path = costs(alone=True).seconds(graph_parts), critical_path_seconds(graph)
+    work, path = costs(single_state=True).seconds(graph_parts), critical_path_seconds(graph)
     return StepTime(max(work, path), costs().seconds(graph_parts))

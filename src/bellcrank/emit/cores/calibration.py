@@ -229,15 +229,15 @@ def ping_pong(words: int, dtype: str = "float64") -> float:
     library = Library(
         compile_text(source(g, schedule, host().lanes(dtype), host().triple, dtype) + "\n" + REPEAT_FUNCTION)
     )
-    crew = ThreadTeam(library, 2)
+    team = ThreadTeam(library, 2)
     timer = _timer(library, g, dtype)
     try:
         least, valid_runs, until = float("inf"), 0, time.perf_counter() + PING_PONG_SECONDS
         while valid_runs < REPEATS and time.perf_counter() < until:
-            crew.wake()
-            earlier_counts, ns = crew.counts, timer()
-            if crew.counts[0] - earlier_counts[0] == STATES_PER_MEASUREMENT:
+            team.wake()
+            earlier_counts, ns = team.counts, timer()
+            if team.counts[0] - earlier_counts[0] == STATES_PER_MEASUREMENT:
                 least, valid_runs = min(least, ns), valid_runs + 1
     finally:
-        crew.stop()
+        team.stop()
     return least / PING_PONG_MESSAGES if valid_runs else ASSUMED_MESSAGE_NS[0]

@@ -20,9 +20,9 @@ from bellcrank.emit.cores.protocol import (
     aborted_code,
     claim_offset,
     done_offset,
-    patience_code,
     polling_blocks,
     shared_address,
+    wait_limit_code,
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def _begun_code(claim: str, k: str) -> str:
 """
 
 
-def hurry_function(workers: Sequence[int]) -> str:
+def revoke_idle_function(workers: Sequence[int]) -> str:
     """Return @hurry, which checks for `workers` that have not begun a step.
 
     A worker that is away will not begin; from an idle one the step is revoked if the caller has waited long enough. In
@@ -81,7 +81,7 @@ def finish_function(pause: str) -> str:
   %revoked = or i64 %mine, {REVOKED}
   br label %look
 {polling_blocks("%done", "%idle.step", "end", pause)}slow:
-{patience_code()}  call void @hurry(i64 %step, i1 %enough)
+{wait_limit_code()}  call void @hurry(i64 %step, i1 %enough)
 {aborted_code()}  br i1 %over, label %ask, label %yield
 ask:
 {_begun_code("%claim", "")}  br i1 %begun, label %yield, label %absent
@@ -99,7 +99,7 @@ end:
 }}"""
 
 
-def together_function(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
+def parallel_step_function(arrays: Sequence[str], workers: Sequence[int], take: str, give: str) -> str:
     """Return @together, a step of all processors, which returns the status, or -1 if it must be computed alone.
 
     Parameters

@@ -63,9 +63,9 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
             "declare i32 @clock_gettime(i32, ptr)",
             worker.clock_function("darwin" in triple),
             await_function(idle),
-            caller.hurry_function(workers),
+            caller.revoke_idle_function(workers),
             caller.finish_function(idle),
-            caller.together_function(arrays, workers, *workspace),
+            caller.parallel_step_function(arrays, workers, *workspace),
             caller.exported_functions(arrays, workers),
             *(worker.worker_loop(k, arrays, sizes[k - 1], idle) for k in workers),
         ]

@@ -156,16 +156,16 @@ class ParallelKernel(Kernel):
 
     def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
         self._layout, self._machine = layout, machine
-        self.crew: ThreadTeam | None = None
+        self.team: ThreadTeam | None = None
         super().__init__(*args, **kwargs)
         if used > 1:
-            self.crew = ThreadTeam(self.library, machine.processors)
+            self.team = ThreadTeam(self.library, machine.processors)
             arrays = len(self.signature.inputs) + len(self.signature.outputs)
             pairs = [ctypes.c_void_p, ctypes.c_int64] * arrays
             address = self.library.address
             self._anyway = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * arrays)(address("anyway"))
             self._row_by_row = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *pairs)(address("rows"))
-            weakref.finalize(self, self.crew.stop).atexit = False  # thread_team.py stops all workers at exit
+            weakref.finalize(self, self.team.stop).atexit = False  # thread_team.py stops all workers at exit
 
     @property
     def schedule(self) -> Schedule:
@@ -188,25 +188,25 @@ class ParallelKernel(Kernel):
     @property
     def machine(self) -> str:
         """Name of the machine, and the reason if only one core is used."""
-        if self.crew is None:
+        if self.team is None:
             return f"{self._machine.name}, on one core: predicted to be fastest"
-        if not self.crew.has_enough_cpus:
+        if not self.team.has_enough_cpus:
             return f"{self._machine.name}, on one core: this process may use {len(allowed_cpus())}"
         return self._machine.name
 
     @property
     def counts(self) -> tuple[int, int]:
         """Numbers of states that were computed together, and by the caller alone."""
-        return self.crew.counts if self.crew is not None else (0, 0)
+        return self.team.counts if self.team is not None else (0, 0)
 
     def __repr__(self) -> str:
         s = self.signature
         return f"<Kernel {s.name} by {self.method}, {s.dtype}, {self.machine}>"
 
     def _run(self, rows: int, pointers: Sequence[tuple[int, int]], single: bool, keep: object = None) -> int:
-        if self.crew is None:
+        if self.team is None:
             return super()._run(rows, pointers, single, keep)
-        self.crew.wake()
+        self.team.wake()
         if POISONED:
             poisoning().stain()
         if single:

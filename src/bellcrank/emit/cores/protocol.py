@@ -13,7 +13,7 @@ LINGER_NS = 5_000_000  # ns of idle time before a worker sleeps: a control loop 
 
 # Offsets in @shared, in lines; the arrays' addresses follow the step.
 STEP_LINE, ABORT_LINE, BUSY_LINE, MODE_LINE, STOP_LINE, WORKER_LINES = 0, 2, 3, 4, 5, 6
-PATIENCE_OFFSET = 8  # in the line of MODE_LINE: spins and yields, beyond MAX_SPINS, before a step is revoked
+WAIT_LIMIT_OFFSET = 8  # in the line of MODE_LINE: spins and yields, beyond MAX_SPINS, before a step is revoked
 TOGETHER_OFFSET, ALONE_OFFSET = 8, 16  # in the line of BUSY_LINE: counters of states computed together and alone
 STATUS_OFFSET = 8  # in the line of a worker's completion word
 
@@ -79,9 +79,9 @@ spin:
 """
 
 
-def patience_code() -> str:
+def wait_limit_code() -> str:
     """Return code for %enough: the word was polled as often as the caller's patience allows."""
-    address = shared_address(LINE_BYTES * MODE_LINE + PATIENCE_OFFSET)
+    address = shared_address(LINE_BYTES * MODE_LINE + WAIT_LIMIT_OFFSET)
     return f"""  %patience = load atomic i64, ptr {address} monotonic, align 8
   %spent = sub i64 %count, {MAX_SPINS}
   %enough = icmp ugt i64 %spent, %patience
@@ -106,7 +106,7 @@ def await_function(pause: str) -> str:
 {aborted_code()}  br i1 %over, label %done, label %ask
 ask:
   %caller = icmp eq i64 %me, 0
-{patience_code()}  br i1 %caller, label %hurry, label %yield
+{wait_limit_code()}  br i1 %caller, label %hurry, label %yield
 hurry:
   call void @hurry(i64 %step, i1 %enough)
   br label %yield

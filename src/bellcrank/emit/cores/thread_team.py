@@ -78,7 +78,7 @@ class ThreadTeam:
         """
         self.cpus, self.patience, self.has_enough_cpus = list(cpus), patience, True
         self.word(shared.LINE_BYTES * shared.MODE_LINE).value = 0
-        self.word(shared.LINE_BYTES * shared.MODE_LINE + shared.PATIENCE_OFFSET).value = patience
+        self.word(shared.LINE_BYTES * shared.MODE_LINE + shared.WAIT_LIMIT_OFFSET).value = patience
 
     def _default_cpus(self) -> list[int]:
         own_cpu, others = current_cpu(), allowed_cpus()
@@ -159,16 +159,16 @@ _teams: weakref.WeakSet[ThreadTeam] = weakref.WeakSet()
 
 def _at_exit(patience: float = 0.5) -> None:
     """Stop and join all workers before the interpreter ends, so that none is in machine code."""
-    crews = list(_teams)
-    for crew in crews:
-        crew.stop()
-    for thread in [thread for crew in crews for thread in crew._threads]:
+    teams = list(_teams)
+    for team in teams:
+        team.stop()
+    for thread in [thread for team in teams for thread in team._threads]:
         thread.join(patience)
 
 
 def _after_fork() -> None:
-    for crew in list(_teams):
-        crew.reset_after_fork()
+    for team in list(_teams):
+        team.reset_after_fork()
 
 
 atexit.register(_at_exit)

@@ -133,18 +133,18 @@ def recalls(g: Graph) -> int:
 
 
 @cache
-def costs(dtype: str = "float64", alone: bool = False) -> Costs:
+def costs(dtype: str = "float64", single_state: bool = False) -> Costs:
     """Return the costs of this computer, cached or measured now.
 
     Parameters
     ----------
     dtype
         Floating-point type.
-    alone
+    single_state
         True for single states that wait for each other; False for states in a batch.
     """
-    cached = store.load(_name(dtype, alone))
-    return Costs(**json.loads(cached)) if cached is not None else measure_costs(dtype, alone)
+    cached = store.load(_name(dtype, single_state))
+    return Costs(**json.loads(cached)) if cached is not None else measure_costs(dtype, single_state)
 
 
 def critical_path_seconds(g: Graph) -> float:
@@ -166,7 +166,7 @@ def cycle_nanoseconds() -> float:
             y = y * x[1]
         return {"y": [y]}
 
-    timer = _timer(trace("chain", body, {"x": (2,)}), "float64", alone=True)
+    timer = _timer(trace("chain", body, {"x": (2,)}), "float64", single_state=True)
     measured = min(timer() for _ in range(CALIBRATION_REPEATS)) / (CHAIN_OPERATIONS * LATENCY_CYCLES["mul"])
     store.save(name, json.dumps(measured).encode())
     return measured
@@ -192,16 +192,16 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str = "float64") -> tupl
     return min(even, key=lambda pair: pair[1].count().arithmetic)
 
 
-def measure_costs(dtype: str = "float64", alone: bool = False) -> Costs:
-    """Return the costs measured now, for `dtype` and states `alone` or in a batch, and save them in the cache."""
+def measure_costs(dtype: str = "float64", single_state: bool = False) -> Costs:
+    """Return the costs measured now, for `dtype` and a `single_state` or a batch, and save them in the cache."""
     costs.cache_clear()
-    costs_now = _calibrate(dtype, alone)
-    store.save(_name(dtype, alone), json.dumps(asdict(costs_now)).encode())
+    costs_now = _calibrate(dtype, single_state)
+    store.save(_name(dtype, single_state), json.dumps(asdict(costs_now)).encode())
     return costs_now
 
 
-def _name(dtype: str, alone: bool, what: str = "costs") -> str:
-    h, kind = host(), f"{what} alone" if alone else what
+def _name(dtype: str, single_state: bool, what: str = "costs") -> str:
+    h, kind = host(), f"{what} alone" if single_state else what
     return store.key(kind, dtype, h.cpu, h.features, h.llvm, code_fingerprint()) + ".json"
 
 
@@ -220,9 +220,9 @@ CALIBRATION_SAMPLES = (
 )
 
 
-def _calibrate(dtype: str, alone: bool) -> Costs:
+def _calibrate(dtype: str, single_state: bool) -> Costs:
     graphs = [sample(CostParts(*numbers)) for numbers in CALIBRATION_SAMPLES]
-    timers = [_timer(g, dtype, alone) for g in graphs]
+    timers = [_timer(g, dtype, single_state) for g in graphs]
     least = [math.inf] * len(graphs)
     for _ in range(CALIBRATION_REPEATS):  # in turn, so that a disturbance does not affect only one sample
         least = [min(t, timer()) for t, timer in zip(least, timers, strict=True)]
@@ -261,17 +261,18 @@ done:
 }"""
 
 
-def _timer(g: Graph, dtype: str, alone: bool) -> Callable[[], float]:
+def _timer(g: Graph, dtype: str, single_state: bool) -> Callable[[], float]:
     """Return a function that measures the nanoseconds of one state, once at each call."""
-    half = deferred_batch.scalar_module if alone else deferred_batch.batch_module  # only the measured half is compiled
+    # Only the measured half is compiled.
+    half = deferred_batch.scalar_module if single_state else deferred_batch.batch_module
     text = half(g, host().lanes(dtype), dtype)
-    library = Library(compile_text(f"{text}\n{AGAIN_FUNCTION}" if alone else text))
+    library = Library(compile_text(f"{text}\n{AGAIN_FUNCTION}" if single_state else text))
     rng = np.random.default_rng(0)
     shapes = [*g.inputs.values(), *g.shapes.values()]
     arrays = [rng.uniform(0.5, 1.5, (CALIBRATION_ROWS, *shape)).astype(dtype) for shape in shapes]
     many = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p, ctypes.c_int64] * len(arrays))
-    function = many(library.address("again" if alone else "many"))
-    pointers = [x for a in arrays for x in (a.ctypes.data, 0 if alone else a[0].nbytes)]
+    function = many(library.address("again" if single_state else "many"))
+    pointers = [x for a in arrays for x in (a.ctypes.data, 0 if single_state else a[0].nbytes)]
 
     def once(keep: Any = (library, arrays)) -> float:
         start = time.perf_counter_ns()
