@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.sim.motions import HELD, free_shares, lost_motion
+from bellcrank.sim.motions import MIN_FREE_SHARE, free_shares, lost_motion
 
 HELD_TEXT = "determine its velocity, so no force can impose another one"
 
@@ -53,7 +53,7 @@ def test_more_motions_than_driving_joints_raise() -> None:
     shares = dict(free_shares(m, motions, np.array([0.4, 0.3, 0.2, 0.0, 0.0, 0.0])))
     assert shares["joint3"] == pytest.approx(1.0)
     assert shares["link3.y"] > 0.1
-    assert shares["joint1"] < HELD
+    assert shares["joint1"] < MIN_FREE_SHARE
 
 
 def test_inexact_motion_is_named() -> None:

@@ -126,9 +126,9 @@ def test_parked_values_come_back(room: int) -> None:
         if step.unit is not None:
             for n in step.unit.defines:
                 registers[n.serial] = outputs[n.serial] = OPS[n.op].value(*(value(a) for a in n.args))
-        elif step.node is not None and step.action == "park":
+        elif step.node is not None and step.action == "spill":
             memory[step.slot] = registers.pop(step.node.serial)
-        elif step.node is not None and step.action == "fetch":
+        elif step.node is not None and step.action == "reload":
             registers[step.node.serial] = memory[step.slot]
         elif step.node is not None:
             registers.pop(step.node.serial, None)

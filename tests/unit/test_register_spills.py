@@ -30,17 +30,17 @@ def crossed(n: int) -> Graph:
 def test_live_values_never_exceed_registers(registers: int) -> None:
     graph = crossed(12)
     sequence = items(graph, order(graph))
-    speller = LLVMPrinter(graph, 1, 1, "float64", [sequence])
-    leave = spills(sequence, speller.reads, speller.inline, registers)
-    last = {n.serial: t for t, item in enumerate(sequence) for n in speller.reads(item)}
+    printer = LLVMPrinter(graph, 1, 1, "float64", [sequence])
+    leave = spills(sequence, printer.reads, printer.inline, registers)
+    last = {n.serial: t for t, item in enumerate(sequence) for n in printer.reads(item)}
     here: set[int] = set()
     parked: set[int] = set()
     loads = 0
     for t, (item, gone) in enumerate(zip(sequence, leave, strict=True)):
-        if item.kind == "op" and speller.inline(item.defines[0]):
+        if item.kind == "op" and printer.inline(item.defines[0]):
             assert not gone
             continue
-        needed = {n.serial for n in speller.reads(item) if not speller.inline(n)}
+        needed = {n.serial for n in printer.reads(item) if not printer.inline(n)}
         assert needed <= here | parked | {n.serial for n in item.defines}
         loads += len(needed - here)
         here |= needed | {n.serial for n in item.defines}

@@ -218,9 +218,9 @@ def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forec
 
     tree, methods = relevant_tree(mechanism, request), possible_methods(mechanism, request)
     work = [count_passes(tree) * estimate(m.name, request.quantity, tree) for m in methods]
-    beneath = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in methods]
+    has_rolled_tree = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in methods]
     rolled_up = calls and all(
-        is_rolled(mechanism, request, m) or below for m, below in zip(methods, beneath, strict=True)
+        is_rolled(mechanism, request, m) or below for m, below in zip(methods, has_rolled_tree, strict=True)
     )
     if rolled_up or all(
         is_rolled_dca(mechanism, request, m) for m in methods

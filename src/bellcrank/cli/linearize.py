@@ -89,8 +89,8 @@ def linearize(
         [*(TableColumn(n, right=True) for n in names), TableColumn("moves", wrap=True)],
         [(str(k), _pole_text(x.eigenvalue), *x.row) for k, x in enumerate(modes)],
     )
-    if modes.unrest:
-        screen.line(modes.unrest, style="yellow")
+    if modes.equilibrium_note:
+        screen.line(modes.equilibrium_note, style="yellow")
     if matrices:
         screen.line()
         _print_matrix("A", linear.A, linear.states, linear.states)

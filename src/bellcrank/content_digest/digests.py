@@ -227,7 +227,6 @@ ATOM_ENCODERS: dict[type, Callable[[Any], bytes]] = {
     complex: lambda value: b"complex " + struct.pack("<dd", value.real, value.imag),
 }
 
-D = ContentDigest
 FEEDERS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
     (type, function_digests.feed_class),
     (types.FunctionType, function_digests.feed_function),
@@ -245,11 +244,11 @@ FEEDERS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
     ((staticmethod, classmethod), lambda d, x, h: d.feed((type(x).__name__, x.__func__), h)),
     (property, lambda d, x, h: d.feed(("property", x.fget, x.fset), h)),
     (functools.cached_property, lambda d, x, h: d.feed(("cached property", x.func), h)),
-    ((np.ndarray, np.generic), D._array),
-    (np.dtype, D._dtype),
-    (Enum, D._enum),
-    (PurePath, D._path),
-    ((set, frozenset), D._set),
-    ((dict, types.MappingProxyType), D._mapping),
-    ((tuple, list), D._sequence),
+    ((np.ndarray, np.generic), ContentDigest._array),
+    (np.dtype, ContentDigest._dtype),
+    (Enum, ContentDigest._enum),
+    (PurePath, ContentDigest._path),
+    ((set, frozenset), ContentDigest._set),
+    ((dict, types.MappingProxyType), ContentDigest._mapping),
+    ((tuple, list), ContentDigest._sequence),
 )

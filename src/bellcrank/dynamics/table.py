@@ -33,7 +33,7 @@ def _load_module(file: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Topology:
+class MechanismClass:
     """Class of mechanisms to which a method applies, with a predicate and a text for error messages."""
 
     name: str
@@ -41,10 +41,10 @@ class Topology:
     but: str = ""  # the cases that are not covered, for error messages
 
 
-ANY = Topology("trees, couplings", lambda tree: True)
-TREES = Topology("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
-NO_MIMIC = Topology("trees", lambda tree: not tree.has_mimics, "mimic joints are not supported")
-MASSIVE = Topology(
+ANY = MechanismClass("trees, couplings", lambda tree: True)
+TREES = MechanismClass("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
+NO_MIMIC = MechanismClass("trees", lambda tree: not tree.has_mimics, "mimic joints are not supported")
+MASSIVE = MechanismClass(
     "trees, massive bodies",
     lambda tree: (
         not tree.coupled
@@ -54,19 +54,19 @@ MASSIVE = Topology(
     "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
     "directions",
 )
-SOLID = Topology(
+SOLID = MechanismClass(
     "trees, massive bodies",
     lambda tree: not tree.coupled and all(tree.invertible),
     "mimic joints and flexible bodies are not supported, and every body needs mass and extent in all directions, "
     "because it is reduced before the load that it carries is known",
 )
-LOOPS = Topology("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
-UNSPRUNG = Topology(
+LOOPS = MechanismClass("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
+UNSPRUNG = MechanismClass(
     "trees, couplings",
     lambda tree: bool(_load_module("derivatives").covered(tree)),
     "loops, springs between bodies, flexible bodies and custom joints whose axes rotate are not supported",
 )
-FACTORED = Topology(
+FACTORED = MechanismClass(
     "trees, couplings",
     lambda tree: (
         not tree.flexible
@@ -87,11 +87,11 @@ class Method:
     name: str
     module: Any  # has a function for each quantity: the name of a file in dynamics/, or any object with attributes
     solves: tuple[str, ...]
-    covers: Topology
+    covers: MechanismClass
     source: str  # key of SOURCES, or a citation
     regrouped: bool = True  # accepts regrouped inertias (model/tree.py); false if it needs centres of mass
     also: Any = None  # a second file of the method
-    narrower: tuple[tuple[str, Topology], ...] = ()  # quantities for which it covers fewer mechanisms
+    narrower: tuple[tuple[str, MechanismClass], ...] = ()  # quantities for which it covers fewer mechanisms
     bends: bool = False  # handles flexible bodies itself, or does not depend on inertia
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class Method:
         """Return the publication that the method comes from."""
         return SOURCES.get(self.source, self.source)
 
-    def covered(self, quantity: str) -> Topology:
+    def covered(self, quantity: str) -> MechanismClass:
         """Return the class of mechanisms that the method covers for `quantity`."""
         return dict(self.narrower).get(quantity, self.covers)
 
@@ -152,11 +152,11 @@ MODAL_QUANTITIES = (
     "forward_dynamics", "inverse_dynamics", "bias", "gravity_torque", "coriolis_torque",
 )  # fmt: skip
 
-M = ("mass_matrix",)
-MF = ("forward_dynamics", "mass_matrix")
-B = ("bias", "gravity_torque", "coriolis_torque")
-MFB = ("forward_dynamics", "mass_matrix", "bias")
-MFU = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
+MASS_QUANTITIES = ("mass_matrix",)
+FORWARD_AND_MASS = ("forward_dynamics", "mass_matrix")
+BIAS_QUANTITIES = ("bias", "gravity_torque", "coriolis_torque")
+FORWARD_MASS_BIAS = ("forward_dynamics", "mass_matrix", "bias")
+FORWARD_AND_FACTORS = ("forward_dynamics", "mass_matrix", "mass_matrix_factors", "inverse_mass_matrix")
 KINEMATIC_QUANTITIES = (
     "passive_torque", "kinetic_energy", "potential_energy", "pose", "velocity", "jacobian", "com", "momentum", "rate",
     "integrate", "difference",
@@ -170,22 +170,22 @@ CENTROIDAL_QUANTITIES = (
 
 _ROWS = (
     # the fastest methods, in bellcrank's own frames and inertias
-    Method("rnea", "rnea", ("inverse_dynamics", *B), ANY, "luh1980", bends=True),
-    Method("crba", "crba", MFU, ANY, "walker1982", bends=True),
+    Method("rnea", "rnea", ("inverse_dynamics", *BIAS_QUANTITIES), ANY, "luh1980", bends=True),
+    Method("crba", "crba", FORWARD_AND_FACTORS, ANY, "walker1982", bends=True),
     Method("aba", "aba", ("forward_dynamics",), NO_MIMIC, "featherstone1983", bends=True),
     Method("dca", "dca", ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
     Method("reactions", "reactions", ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and the methods it is compared with
-    Method("ness", "ness", MFB, ANY, "wong1991", regrouped=False),
-    Method("hemami", "hemami", MFB, ANY, "hemami1982", regrouped=False),
-    Method("angeles", "angeles", MFB, FACTORED, "angeles1988", regrouped=False),
-    Method("walker_orin", "walker_orin", MF, ANY, "walker1982", regrouped=False),
+    Method("ness", "ness", FORWARD_MASS_BIAS, ANY, "wong1991", regrouped=False),
+    Method("hemami", "hemami", FORWARD_MASS_BIAS, ANY, "hemami1982", regrouped=False),
+    Method("angeles", "angeles", FORWARD_MASS_BIAS, FACTORED, "angeles1988", regrouped=False),
+    Method("walker_orin", "walker_orin", FORWARD_AND_MASS, ANY, "walker1982", regrouped=False),
     Method("featherstone", "featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
-    Method("bae_hwang", "bae_hwang", M, ANY, "bae1988"),
+    Method("bae_hwang", "bae_hwang", MASS_QUANTITIES, ANY, "bae1988"),
     # saha2001
-    Method("denoc", "denoc", MFU, NO_MIMIC, "saha2003"),
+    Method("denoc", "denoc", FORWARD_AND_FACTORS, NO_MIMIC, "saha2003"),
     # nikravesh1989
-    Method("joint_coordinates", "joint_coordinates", MFB, ANY, "nikravesh1989", regrouped=False),
+    Method("joint_coordinates", "joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False),
     Method(
         "joint_coordinates_recursive", "joint_coordinates_recursive", ("forward_dynamics",), TREES, "wehage1988",
         regrouped=False,
@@ -195,17 +195,17 @@ _ROWS = (
         regrouped=False,
     ),
     # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
-    Method("oke", "mass_matrix.oke", M, ANY, "kane1983", regrouped=False),
-    Method("vke", "mass_matrix.vke", M, ANY, "fijany1989", regrouped=False),
-    Method("oneb", "mass_matrix.oneb", M, ANY, "walker1982", regrouped=False),
-    Method("vneb", "mass_matrix.vneb", M, ANY, "fijany1989"),
-    Method("ocrb", "walker_orin", M, ANY, "walker1982", regrouped=False),
-    Method("vcrb", "mass_matrix.vcrb", M, ANY, "bejczy1989"),
-    Method("vneb_parallel", "mass_matrix.vneb_parallel", M, ANY, "fijany1989"),
-    Method("vcrb_parallel", "mass_matrix.vcrb_parallel", M, ANY, "bejczy1989"),
+    Method("oke", "mass_matrix.oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),
+    Method("vke", "mass_matrix.vke", MASS_QUANTITIES, ANY, "fijany1989", regrouped=False),
+    Method("oneb", "mass_matrix.oneb", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
+    Method("vneb", "mass_matrix.vneb", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method("ocrb", "walker_orin", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
+    Method("vcrb", "mass_matrix.vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
+    Method("vneb_parallel", "mass_matrix.vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method("vcrb_parallel", "mass_matrix.vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989"),
     # schaefer1992
     Method(
-        "newton_euler_symbolic", "newton_euler_symbolic", (*MF, *B, "reactions"), ANY, "schaefer1992",
+        "newton_euler_symbolic", "newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"), ANY, "schaefer1992",
         regrouped=False, also="reaction_equations", narrower=(("reactions", MASSIVE),),
     ),
     # derivatives; those of other methods come from tangents of their graphs (build/graphs.py)

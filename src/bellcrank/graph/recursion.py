@@ -108,7 +108,9 @@ class Recursion(Graph):
         """
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
-        self.__dict__.update(output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, has_parallel_runs=has_parallel_runs)
+        self.__dict__.update(
+            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, has_parallel_runs=has_parallel_runs
+        )
         self.__dict__.update(recut=None, shape=shape or (output[1],))
 
     output: tuple[str, int]  # name and number of elements

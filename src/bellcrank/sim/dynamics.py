@@ -128,11 +128,11 @@ class Dynamics(ABC):
     def traced_rate(self) -> Graph:
         """Trace dy/dt again, bypassing the cached graph."""
 
-        def rehearsed(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        def traced_command(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"command": list(self.system.commanded(t, list(y), u)[0])}
 
         # Trace the control twice: one that keeps a symbol for its next call would otherwise pass as having no memory.
-        self.trace("rehearsal", rehearsed, self._plain_arguments)
+        self.trace("rehearsal", traced_command, self._plain_arguments)
 
         def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"dy": self.rate(t, self.stage_state(list(y)), u)}

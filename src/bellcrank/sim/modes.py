@@ -188,10 +188,10 @@ class Modes(Sequence[Mode]):
         rows = [(str(k), *mode.row) for k, mode in enumerate(self.all)]
         head = ("#", "frequency Hz", "damping", "time s", "moves")
         title = f"{single_line(self.linear.plant.system.mechanism.name)}: {len(self.oscillating)} oscillations"
-        return str(Table(title, head, rows, (0, 1, 2, 3), self.unrest))
+        return str(Table(title, head, rows, (0, 1, 2, 3), self.equilibrium_note))
 
     @property
-    def unrest(self) -> str:
+    def equilibrium_note(self) -> str:
         """Return a note if the operating point is not an equilibrium, else an empty text."""
         k = (len(self.linear.states) - self.linear.plant.system.nx) // 2
         a = np.abs(self.linear.rate[: 2 * k])

@@ -32,8 +32,8 @@ Motion = Callable[[Scalar], Scalar]
 Solve = Callable[[Sequence[Scalar]], list[Scalar]]
 POSITION_AXES = ("x", "y", "z")
 BAUMGARTE_GAIN = 20.0  # 1/s, k
-HELD = 1e-9  # share of a motion's row that loops leave free, below which it is held
-LOST = 0.01  # of the way of a motion: a run farther from it has not followed it
+MIN_FREE_SHARE = 1e-9  # share of a motion's row that loops leave free, below which it is held
+MAX_MOTION_ERROR_SHARE = 0.01  # of the way of a motion: a run farther from it has not followed it
 START_TOLERANCE = 1e-6  # rad or m, and per second: largest deviation of a start from its motion
 
 
@@ -186,7 +186,7 @@ def check_motion_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> N
                     "mechanism.assemble({name: place}, {name: speed}, fixed=[name]) returns them."
                 )
     for k, state in enumerate(y if motions else []):
-        held = next((name for name, share in free_shares(plain, motions, state) if share < HELD), None)
+        held = next((name for name, share in free_shares(plain, motions, state) if share < MIN_FREE_SHARE), None)
         if held is not None:
             run = f" (run {k})" if len(y) > 1 else ""
             causes = ["the closed loops"] * bool(m.loops) + ["the other motions"] * (len(motions) > 1)
@@ -258,7 +258,7 @@ def lost_motion(m: Mechanism, motions: Mapping[str, Motion], t: Array, q: Array)
         if not all(isinstance(x, int | float) for x in ends):
             continue  # the motion depends on free parameters
         end = float(prescribed_coordinate(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
-        if not abs(end - ends[1]) <= max(LOST * abs(ends[1] - ends[0]), START_TOLERANCE):
+        if not abs(end - ends[1]) <= max(MAX_MOTION_ERROR_SHARE * abs(ends[1] - ends[0]), START_TOLERANCE):
             return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {end:g}'
     return ""
 

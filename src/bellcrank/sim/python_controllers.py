@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
+class ControlledRun:
     """Observations at every sample and at the end, the inputs given after each sample, and the time spent."""
 
     t: Array  # (samples + 1,)
@@ -36,12 +36,12 @@ class Followed:
         share = self.python / max(self.plant + self.python, 1e-300)
         ended = f", then {self.reason}" if self.reason else ""
         return (
-            f"<Followed {len(self.u)} samples, {self.t[-1]:g} s{ended}: of each, {1e6 * self.plant:.3g} us in the "
+            f"<ControlledRun {len(self.u)} samples, {self.t[-1]:g} s{ended}: of each, {1e6 * self.plant:.3g} us in the "
             f"plant and {1e6 * self.python:.3g} us in Python ({100 * share:.0f} %)>"
         )
 
 
-def run_controller(env: Stepper, function: Callable[..., Any], seconds: float) -> Followed:
+def run_controller(env: Stepper, function: Callable[..., Any], seconds: float) -> ControlledRun:
     """Run the stepper `env` for `seconds` with inputs from `function`; see Stepper.follow."""
     if env.batch is not None or env.xp is not np:
         raise InputError("follow: a function in Python is for one run on the CPU; expected a stepper without batch=.")
@@ -66,7 +66,7 @@ def run_controller(env: Stepper, function: Callable[..., Any], seconds: float) -
         if reason:
             break
     spent = time.perf_counter() - start_seconds
-    return Followed(
+    return ControlledRun(
         t[: done_samples + 1],
         y[: done_samples + 1],
         u[:done_samples],

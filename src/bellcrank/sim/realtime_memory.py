@@ -24,8 +24,8 @@ from bellcrank.sim.lane_blocks import address, aligned_zeros
 
 Array = np.ndarray[Any, Any]
 RING_ROWS = 65536  # capacity of the ring buffer in rows
-NOW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-SLEEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+CLOCK_FUNCTION_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+SLEEP_FUNCTION_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class Exchange:
         self._clock = None
         clock = clock or default_clock()
         if clock is not None:
-            monotonic, thread_time = NOW(lambda _: int(clock.now())), NOW(lambda _: int(clock.own()))
-            self._clock = monotonic, SLEEP(lambda _, until: clock.sleep(until)), thread_time
+            monotonic, thread_time = CLOCK_FUNCTION_TYPE(lambda _: int(clock.now())), CLOCK_FUNCTION_TYPE(lambda _: int(clock.own()))
+            self._clock = monotonic, SLEEP_FUNCTION_TYPE(lambda _, until: clock.sleep(until)), thread_time
             for name, function in zip(("now", "sleep", "own"), self._clock, strict=True):
                 self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)
         self.reset_statistics()

@@ -31,7 +31,7 @@ from bellcrank.sim import stepper_arguments as arguments
 from bellcrank.sim.counter_limits import check_counts
 from bellcrank.sim.counter_rng import seed_numbers
 from bellcrank.sim.lane_blocks import address, aligned_zeros
-from bellcrank.sim.python_controllers import Followed, run_controller
+from bellcrank.sim.python_controllers import ControlledRun, run_controller
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL, whole_multiple
 from bellcrank.sim.run_arguments import vector_argument
 from bellcrank.sim.sampling import check_sampling as check_samples
@@ -328,7 +328,7 @@ class Stepper:
             self._observe(place)
             return place
 
-    def follow(self, function: Callable[..., Any], seconds: float) -> Followed:
+    def follow(self, function: Callable[..., Any], seconds: float) -> ControlledRun:
         """Advance one run with a controller in Python, for functions that cannot be traced.
 
         Parameters
@@ -340,7 +340,7 @@ class Stepper:
 
         Returns
         -------
-        Followed
+        ControlledRun
             Results of the run, with the time spent in Python.
         """
         return run_controller(self, function, seconds)

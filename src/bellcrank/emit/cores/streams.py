@@ -49,15 +49,15 @@ def fused_into(graph: Graph, dtype: str = "float64") -> dict[int, int]:
 
     A product is fused into its sum, and both into a negation of the sum, if they have no other user.
     """
-    speller = LLVMPrinter(graph, 1, 1, dtype, [[]])
+    printer = LLVMPrinter(graph, 1, 1, dtype, [[]])
     user_of = {}
     for node in graph.nodes:
-        product = speller.products.get(node.serial)
+        product = printer.products.get(node.serial)
         if product is not None:
             user_of[product.serial] = node.serial
-        elif speller.negates(node):
+        elif printer.negates(node):
             total = node.operands[0].serial
-            user_of |= {total: node.serial, speller.products[total].serial: node.serial}
+            user_of |= {total: node.serial, printer.products[total].serial: node.serial}
     return user_of
 
 
@@ -103,8 +103,8 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
 class StreamPlan:
     """Sequence of items for each processor, and all messages."""
 
-    def __init__(self, graph: Graph, schedule: Schedule, speller: LLVMPrinter) -> None:
-        self.graph, self.schedule, self.speller = graph, schedule, speller
+    def __init__(self, graph: Graph, schedule: Schedule, printer: LLVMPrinter) -> None:
+        self.graph, self.schedule, self.printer = graph, schedule, printer
         self.position = {node.serial: i for i, node in enumerate(order(graph))}
         self.processor_of = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
         self.size = shared.messages_start(schedule.machine.processors)
@@ -159,7 +159,7 @@ class StreamPlan:
         for key in sorted(values_by_message):
             nodes = tuple(values_by_message[key][serial] for serial in sorted(values_by_message[key]))
             parcel = Message(nodes, self.schedule.where[key[0]], key[1], self.size)
-            self.size = parcel.end(self.speller.w.bytes)
+            self.size = parcel.end(self.printer.w.bytes)
             messages[key] = parcel
         return messages
 
@@ -210,7 +210,7 @@ class StreamPlan:
 
         def emit(node: Node) -> None:
             if node.serial not in done:
-                self._load(p, self.speller.reads(Item("op", uses=list(node.operands))), result)
+                self._load(p, self.printer.reads(Item("op", uses=list(node.operands))), result)
                 result.append(Item("op", [node], list(node.operands)))
                 finish([node])
 
@@ -220,7 +220,7 @@ class StreamPlan:
             for node in nodes:
                 if node.serial in needed and node.op not in ("sin", "cos"):
                     emit(node)
-            self._load(p, self.speller.reads(Item("op", uses=angles)), result)
+            self._load(p, self.printer.reads(Item("op", uses=angles)), result)
             result.append(Item("trig", group, angles))
             finish(group)
         for node in nodes:

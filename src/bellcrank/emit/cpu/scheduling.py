@@ -88,13 +88,13 @@ def _users_and_counts(nodes: Sequence[Node]) -> tuple[list[list[int]], list[int]
 def _list_schedule(nodes: Sequence[Node], window: int) -> list[Node]:
     """List scheduling with plain lists and few calls, because every node passes here, some of them three times."""
     total, (users, operand_counts) = len(nodes), _users_and_counts(nodes)
-    urgency = [0.0] * total
+    critical_path_cycles = [0.0] * total
     for i in range(total - 1, -1, -1):
         longest_after = 0.0
         for u in users[i]:
-            if urgency[u] > longest_after:
-                longest_after = urgency[u]
-        urgency[i] = LATENCY_CYCLES.get(nodes[i].op, 10.0) + longest_after
+            if critical_path_cycles[u] > longest_after:
+                longest_after = critical_path_cycles[u]
+        critical_path_cycles[i] = LATENCY_CYCLES.get(nodes[i].op, 10.0) + longest_after
 
     push, pop = heapq.heappush, heapq.heappop
     result: list[Node] = []
@@ -104,7 +104,7 @@ def _list_schedule(nodes: Sequence[Node], window: int) -> list[Node]:
     while first_pending < total:
         while horizon < limit:
             if not operand_counts[horizon]:
-                push(ready, (-urgency[horizon], horizon))
+                push(ready, (-critical_path_cycles[horizon], horizon))
             horizon += 1
         i = pop(ready)[1]
         result.append(nodes[i])
@@ -112,7 +112,7 @@ def _list_schedule(nodes: Sequence[Node], window: int) -> list[Node]:
         for u in users[i]:
             operand_counts[u] -= 1
             if not operand_counts[u] and u < horizon:
-                push(ready, (-urgency[u], u))
+                push(ready, (-critical_path_cycles[u], u))
         if i == first_pending:
             while first_pending < total and is_done[first_pending]:
                 first_pending += 1

@@ -17,7 +17,7 @@ from bellcrank.graph import Node
 
 
 class SpillStep(NamedTuple):
-    """One action: compute a unit, spill a node to a slot ("park"), reload it from there ("fetch"), or drop a value."""
+    """One action: compute a unit, spill a node to a slot ("spill"), reload it from there ("reload"), or drop a value."""
 
     action: str
     unit: Unit | None = None
@@ -93,7 +93,7 @@ class _Registers:
             if serial not in resident:
                 self._make_room(1, needed)
                 if not self._is_rereadable(n):
-                    self.steps.append(SpillStep("fetch", None, n, self.slots.slot_of[serial]))
+                    self.steps.append(SpillStep("reload", None, n, self.slots.slot_of[serial]))
                 resident[serial] = n
         for serial in unit.used_serials:
             later = self.uses[serial]
@@ -121,7 +121,7 @@ class _Registers:
             if self._is_rereadable(node) or serial in self.slots.slot_of:
                 self.steps.append(SpillStep("drop", node=node))
             else:
-                self.steps.append(SpillStep("park", node=node, slot=self.slots.allocate(serial)))
+                self.steps.append(SpillStep("spill", node=node, slot=self.slots.allocate(serial)))
 
     def _is_rereadable(self, n: Node) -> bool:
         """Return whether a value can be read from its origin, and needs no slot."""

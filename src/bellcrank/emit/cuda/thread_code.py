@@ -50,11 +50,11 @@ class ThreadCode:
         for step in steps:
             if step.unit is not None:
                 self._compute(step.unit)
-            elif step.node is not None and step.action == "park":
+            elif step.node is not None and step.action == "spill":
                 value = self.value(step.node)
                 del self.names[step.node.serial]
                 self.w.do(f"store volatile {self.w.type} {value}, {self._slot_address(step.slot)}")
-            elif step.node is not None and step.action == "fetch":
+            elif step.node is not None and step.action == "reload":
                 self.names[step.node.serial] = self.w.let(
                     f"load volatile {self.w.type}, {self._slot_address(step.slot)}", "x"
                 )
