@@ -19,7 +19,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.stages import Where
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.graph.action import DRAWN
@@ -230,7 +230,7 @@ def _evaluated(graph: Any, dtype: str, **given: Array) -> dict[str, Array]:
 # -- exports
 
 
-def _set(s: Stepper, state: Array, expected: Expected) -> None:
+def _set(s: ExportedProgram, state: Array, expected: Expected) -> None:
     """Set the counters of an exported machine's state."""
     layout = s.program.layout
     values = {name: x for name, x in expected.begun().items() if name in s.kept_indices and name != "h"}
@@ -240,7 +240,7 @@ def _set(s: Stepper, state: Array, expected: Expected) -> None:
         state[s.field_offsets[name] : s.field_offsets[name] + len(found)] = found
 
 
-def _check(s: Stepper, state: Array, expected: Expected, dtype: str) -> None:
+def _check(s: ExportedProgram, state: Array, expected: Expected, dtype: str) -> None:
     words, at = s.program.layout.words("n") or 1, s.field_offsets["n"]
     assert join_words(state[at : at + words]) == expected.last
     assert state[0] == np.dtype(dtype).type(np.float64(expected.last) * H)
@@ -249,7 +249,7 @@ def _check(s: Stepper, state: Array, expected: Expected, dtype: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Stepper, ctypes.CDLL]]:
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[ExportedProgram, ctypes.CDLL]]:
     from bellcrank.exporting.export_content import export_content
     from bellcrank.sim.settings import Solver
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers
@@ -134,7 +134,7 @@ def test_machine_with_events_uses_adaptive_steps_only_on_request(form: str, chos
     """Its sources divide communication steps otherwise where steps are chosen."""
     noted = [bc.Event("noted", lambda t, q, v, x, u: t - 0.1, "record")]
     program = bc.Simulator(bc.zoo.four_bar(), "dopri5", form=form, events=noted).whole((chosen, True))
-    assert Stepper(program, 1e-3, 1e-6).adaptive is chosen
+    assert ExportedProgram(program, 1e-3, 1e-6).adaptive is chosen
 
 
 @needs_cc

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError
-from bellcrank.formats import Row, from_dh, from_saha, from_wong, read
+from bellcrank.formats import DhRow, from_dh, from_saha, from_wong, read
 
 TEXT = (Path(__file__).parent / "data/arm_modified.toml").read_text()
 
@@ -82,9 +82,9 @@ def test_rows_in_python() -> None:
     with pytest.raises(ModelError, match=r'no entry "thta"\. Did you mean "theta"'):
         from_dh("x", [{"thta": 1}])
     with pytest.raises(ModelError, match='no option "torque"'):
-        from_dh("x", [Row(mass=1, options={"torque": 1})])
+        from_dh("x", [DhRow(mass=1, options={"torque": 1})])
     with pytest.raises(ModelError, match=r"moves on joint .* but its mass is 0"):
-        from_dh("x", [Row(mass=0)])
+        from_dh("x", [DhRow(mass=0)])
 
 
 WONG: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PID, DCMotor
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting.export_content import effort_driven
 from bellcrank.exporting.fmi_variables import FmiVariables
@@ -86,7 +86,7 @@ def test_definitions() -> None:
     b.body("link", mass=bc.parameter("mass", 1.0, "lb"), com=(1, 0, 0), inertia=(1, 1, 1))
     b.joint("hinge", "revolute", "ground", "link", axis=(0, 1, 0), damping=bc.parameter("oil", 0.1, "<drops>"))
     program = bc.Simulator(bc.system(b.build())).whole()
-    found = unit_definitions(FmiVariables(Stepper(program, 1e-3)))
+    found = unit_definitions(FmiVariables(ExportedProgram(program, 1e-3)))
     assert '<Unit name="&lt;drops&gt;"/>' in found
     assert '<BaseUnit kg="1" factor="0.45359237"/>' in found
     assert '<Unit name="rad/s">\n    <BaseUnit s="-1" rad="1"/>' in found

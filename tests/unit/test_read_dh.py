@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bellcrank.dynamics import crba, kinematics, rnea
-from bellcrank.formats import Row, from_dh, from_saha, from_wong, read
+from bellcrank.formats import DhRow, from_dh, from_saha, from_wong, read
 from bellcrank.model import Mechanism
 from bellcrank.zoo import data, puma600
 
@@ -19,10 +19,10 @@ Array = np.ndarray[Any, Any]
 TABLE = Path(__file__).parent / "data/arm_modified.toml"
 
 ROWS = [
-    Row("R", 0.2, 0.3, 0.1, 0.5, 4.0, (0.01, 0.02, -0.1), (0.05, 0.04, 0.03, 0.001, 0.002, 0.003)),
-    Row("P", -0.4, 0.2, 0.3, -1.1, 3.0, (0.2, 0.01, 0.02), (0.01, 0.08, 0.08)),
-    Row("R", 1.0, -0.1, 0.2, math.pi / 2, 2.0, (0.1, 0.0, 0.05), (0.02, 0.03, 0.04)),
-    Row("R", 0.0, 0.4, 0.0, 0.7, 1.0, (0.0, 0.05, 0.0), (0.01, 0.01, 0.01)),
+    DhRow("R", 0.2, 0.3, 0.1, 0.5, 4.0, (0.01, 0.02, -0.1), (0.05, 0.04, 0.03, 0.001, 0.002, 0.003)),
+    DhRow("P", -0.4, 0.2, 0.3, -1.1, 3.0, (0.2, 0.01, 0.02), (0.01, 0.08, 0.08)),
+    DhRow("R", 1.0, -0.1, 0.2, math.pi / 2, 2.0, (0.1, 0.0, 0.05), (0.02, 0.03, 0.04)),
+    DhRow("R", 0.0, 0.4, 0.0, 0.7, 1.0, (0.0, 0.05, 0.0), (0.01, 0.01, 0.01)),
 ]
 
 
@@ -40,7 +40,7 @@ def Rx_Tx(alpha: float, a: float) -> Array:
     return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, 0], [0, 0, 0, 1]])
 
 
-def textbook(rows: Sequence[Row], q: Sequence[float], convention: str) -> list[Array]:
+def textbook(rows: Sequence[DhRow], q: Sequence[float], convention: str) -> list[Array]:
     """Return the link frames by the matrix products of the textbooks."""
     X, found = np.eye(4), []
     for row, x in zip(rows, q, strict=True):
@@ -93,9 +93,9 @@ def test_gravity_torque_is_the_slope_of_the_potential() -> None:
 
 
 def test_right_angles_are_exact() -> None:
-    m = from_dh("arm", [Row(alpha=90, theta=180, mass=1.0)], degrees=True)
+    m = from_dh("arm", [DhRow(alpha=90, theta=180, mass=1.0)], degrees=True)
     assert m.joints[0].rotation == ((-1, 0, 0), (0, 0, -1), (0, -1, 0))
-    m = from_dh("arm", [Row(alpha=1.570796325, mass=1.0)])
+    m = from_dh("arm", [DhRow(alpha=1.570796325, mass=1.0)])
     assert m.joints[0].rotation == ((1, 0, 0), (0, 0, -1), (0, 1, 0))
     assert any("taken as pi/2" in line.outcome for line in m.report.lines)
 
@@ -107,9 +107,9 @@ def test_table_file() -> None:
     assert (m.joints[0].damping, m.joints[0].limits.lower, m.joints[1].armature) == (0.4, -2.0, 0.1)
     q = [0.1, 0.2, 0.3]
     rows = [
-        Row("R", 0, 0.3),
-        Row("R", math.radians(30), 0.12, 0.05, -math.pi / 2),
-        Row("P", math.pi / 2, 0.25, 0.4, math.pi / 2),
+        DhRow("R", 0, 0.3),
+        DhRow("R", math.radians(30), 0.12, 0.05, -math.pi / 2),
+        DhRow("P", math.pi / 2, 0.25, 0.4, math.pi / 2),
     ]
     np.testing.assert_allclose(
         numbers(kinematics.pose(m.tree, q, "link3")), textbook(rows, q, "modified")[2], atol=1e-15
@@ -122,7 +122,7 @@ def test_classic_and_modified_tables_of_one_arm() -> None:
 
     The classic frame of link i is the modified one before joint i + 1: shift the columns, turn the inertias.
     """
-    modified = [Row("R", 0.2, 0.3, 0.0, 0.0), Row("P", 0.5, 0.1, 0.05, -1.2), Row("R", 0.1, 0.12, 0.4, 0.6)]
+    modified = [DhRow("R", 0.2, 0.3, 0.0, 0.0), DhRow("P", 0.5, 0.1, 0.05, -1.2), DhRow("R", 0.1, 0.12, 0.4, 0.6)]
     bodies = [
         (4.0, (0.01, 0.02, -0.1), np.diag([0.05, 0.04, 0.03])),
         (3.0, (0.2, 0.0, 0.1), np.diag([0.01, 0.08, 0.08])),
@@ -130,11 +130,11 @@ def test_classic_and_modified_tables_of_one_arm() -> None:
     ]
     first, second = [], []
     for i, (row, (mass, com, I)) in enumerate(zip(modified, bodies, strict=True)):
-        first.append(Row(row.joint, row.theta, row.d, row.a, row.alpha, mass, com, I))
-        after = modified[i + 1] if i < 2 else Row()
+        first.append(DhRow(row.joint, row.theta, row.d, row.a, row.alpha, mass, com, I))
+        after = modified[i + 1] if i < 2 else DhRow()
         X = np.linalg.inv(Rx_Tx(after.alpha, after.a))
         R = X[:3, :3]
-        second.append(Row(row.joint, row.theta, row.d, after.a, after.alpha, mass, (X @ [*com, 1])[:3], R @ I @ R.T))
+        second.append(DhRow(row.joint, row.theta, row.d, after.a, after.alpha, mass, (X @ [*com, 1])[:3], R @ I @ R.T))
     one, two = from_dh("arm", first, "modified"), from_dh("arm", second, "classic")
     q, v, a = [0.3, -0.2, 0.8], [0.5, 0.1, -0.7], [1.0, -1.0, 0.5]
     np.testing.assert_allclose(rnea.rigid_forces(one.tree, q, v, a), rnea.rigid_forces(two.tree, q, v, a), atol=1e-12)
@@ -158,7 +158,7 @@ def test_wong_is_the_modified_convention() -> None:
     alpha = [math.radians(x) for x in puma["alpha_deg"]]
     wong = from_wong("puma", alpha=alpha, mass=puma["mass"], k=puma["k"], l=puma["l"], inertia=puma["inertia"])
     rows = [
-        Row("R", 0.0, -b, a, twist, mass, np.negative(k), inertia)
+        DhRow("R", 0.0, -b, a, twist, mass, np.negative(k), inertia)
         for b, a, twist, mass, k, inertia in zip(
             puma["b"], puma["a"], alpha, puma["mass"], puma["k"], puma["inertia"], strict=True
         )

@@ -18,7 +18,7 @@ from bellcrank.dynamics.body_recursion import FromChildren, FromParent, HandOn
 from bellcrank.dynamics.flatten import flatten, unflatten
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Graph, Shape
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.recursion import PlaceTree
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
@@ -57,7 +57,7 @@ class _CellTape(Tape):
         return super()._parameter(leaf) if index is None else self.node("input", CONSTANTS_INPUT, index)
 
 
-def trace_cells(parts: Sequence[CellClass], places: Places, inputs: Sequence[str]) -> list[Cell]:
+def trace_cells(parts: Sequence[CellClass], places: PlaceTree, inputs: Sequence[str]) -> list[Cell]:
     """Return the traced cell of every class.
 
     Parameters
@@ -72,7 +72,7 @@ def trace_cells(parts: Sequence[CellClass], places: Places, inputs: Sequence[str
     return _CellTracer(parts, inputs, _child_classes(places, len(parts))).trace_all()
 
 
-def _child_classes(places: Places, groups: int) -> list[set[tuple[int, int]]]:
+def _child_classes(places: PlaceTree, groups: int) -> list[set[tuple[int, int]]]:
     """Return for each class the classes of its children, each with the child's position."""
     class_of_place = np.empty(len(places.parent), int)
     for run in places.runs:

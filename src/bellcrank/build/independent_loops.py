@@ -20,8 +20,7 @@ from bellcrank.dynamics.body_recursion import FromParent, HandOn
 from bellcrank.dynamics.link_classes import extract_parameters
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
-from bellcrank.graph.recursion import Run
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.recursion import PlaceTree, Run
 from bellcrank.scalar import Scalar
 
 Law = Callable[..., list[Scalar]]  # (constants, elements of each input, in order) -> results
@@ -85,7 +84,7 @@ def independent_loops(
             element_rows[x] += kind.element_rows[x]
         element_rows[CONSTANTS_INPUT] += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
     padded_elements = {x: padded_rows(rows) for x, rows in element_rows.items()}
-    places = Places(np.full(begin, -1), np.full((begin, 1), -1), padded_elements, tuple(runs), False)
+    places = PlaceTree(np.full(begin, -1), np.full((begin, 1), -1), padded_elements, tuple(runs), False)
     cells = trace_cells(parts, places, list(inputs))
     return with_free_constants(name, inputs, output, cells, tables, places, list(numbers), parameters)
 

@@ -19,8 +19,7 @@ from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
 from bellcrank.dynamics.shared_coordinates import SharedCoordinates, modal_constants
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates as shared_of
 from bellcrank.graph.cells import RESULT
-from bellcrank.graph.recursion import Run
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.recursion import PlaceTree, Run
 from bellcrank.model import Tree
 from bellcrank.parameters import has_free
 from bellcrank.scalar import Scalar
@@ -61,7 +60,7 @@ class RecursionLayout:
     """
 
     groups: list[LinkClass]
-    places: Places
+    places: PlaceTree
     free_constants: list[Scalar]
     size: int
     shared: SharedCoordinates | None
@@ -201,7 +200,7 @@ def _sort_classes(groups: Sequence[LinkClass], order: Array) -> list[LinkClass]:
 
 def _body_places(
     tree: Tree, groups: Sequence[LinkClass], arrangement: Arrangement, element_rows: Mapping[str, ElementRows]
-) -> Places:
+) -> PlaceTree:
     order, n = arrangement.order, len(arrangement.order)
     rank = np.empty(n + 1, int)
     rank[order], rank[n] = np.arange(n), -1  # the last entry is for -1, the ground
@@ -226,7 +225,7 @@ def _body_places(
         for k in cells:
             rows_used[k] += (end - begin) // period
         runs.append(Run(tuple(cells), begin, end, tuple(rows)))
-    return Places(parent, children, input_elements, tuple(runs), arrangement.chained)
+    return PlaceTree(parent, children, input_elements, tuple(runs), arrangement.chained)
 
 
 def padded_rows(indices: Sequence[tuple[int, ...]]) -> Array:

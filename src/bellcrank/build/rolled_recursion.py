@@ -41,8 +41,7 @@ from bellcrank.dynamics.shared_coordinates import (
 )
 from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
-from bellcrank.graph.recursion import Recursion
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.recursion import PlaceTree, Recursion
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
 from bellcrank.model.joints.modal import ModalJoint
@@ -370,7 +369,7 @@ def with_free_constants(
     output: tuple[str, int],
     cells: Sequence[Cell],
     tables: Sequence[Array],
-    places: Places,
+    places: PlaceTree,
     numbers: Sequence[Scalar],
     parameters: Collection[str],
     shape: Shape = (),

@@ -24,8 +24,7 @@ from bellcrank.dynamics.quantities import POSITIONS
 from bellcrank.dynamics.segment_bodies import body, end, join, port
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Shape
-from bellcrank.graph.recursion import Recursion, Run
-from bellcrank.graph.recursion import Tree as Places
+from bellcrank.graph.recursion import PlaceTree, Recursion, Run
 from bellcrank.model import Tree
 
 Array = np.ndarray[Any, Any]
@@ -221,7 +220,7 @@ def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builde
         x: padded_rows([(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links]) for x in names
     } | {RESULT: padded_rows([k.v_index if k else () for k in links])}
     runs = _runs(cell_of_place.tolist(), sorted(set(builder.run_begins)), len(parts))
-    places = Places(np.array(builder.parent), _child_table(children), indices, runs, True)
+    places = PlaceTree(np.array(builder.parent), _child_table(children), indices, runs, True)
     tables += [np.zeros((0, 0))] * len(CONNECTORS)
     return Recursion(
         name, inputs, ("forward_dynamics", tree.nv), trace_cells(parts, places, names), tables, places, True

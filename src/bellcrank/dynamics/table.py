@@ -205,7 +205,8 @@ _ROWS = (
     Method("vcrb_parallel", "mass_matrix.vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989"),
     # schaefer1992
     Method(
-        "newton_euler_symbolic", "newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"), ANY, "schaefer1992",
+        "newton_euler_symbolic", "newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"), ANY,
+        "schaefer1992",
         regrouped=False, also="reaction_equations", narrower=(("reactions", MASSIVE),),
     ),
     # derivatives; those of other methods come from tangents of their graphs (build/graphs.py)

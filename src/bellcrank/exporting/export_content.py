@@ -1,4 +1,4 @@
-"""Arguments of bc.export as graphs by name and a Stepper, from which every format is written."""
+"""Arguments of bc.export as graphs by name and an ExportedProgram, from which every format is written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellcrank.build import graphs
 from bellcrank.build.kernels import column_names
 from bellcrank.build.stages import Where
 from bellcrank.dynamics.requests import Request, check_request
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
@@ -52,7 +52,7 @@ class Export:
 
     name: str
     graphs: Mapping[str, Graph]
-    stepper: Stepper | None = None
+    stepper: ExportedProgram | None = None
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the elements of arrays
 
 
@@ -101,7 +101,7 @@ def export_content(
     export_name = name or (m.name if m is not None else program.tick.name.partition(".")[0])
     tolerance = DEFAULT_TOLERANCE if settings.tolerance is None else positive("tolerance", settings.tolerance, "")
     return Export(
-        export_name, extra_graphs, Stepper(program, step, tolerance), column_names(m) if m is not None else {}
+        export_name, extra_graphs, ExportedProgram(program, step, tolerance), column_names(m) if m is not None else {}
     )
 
 

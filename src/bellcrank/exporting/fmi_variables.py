@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.emit.c.routine import unique_name
-from bellcrank.emit.c.stepper import Member, Stepper
+from bellcrank.emit.c.stepper import ExportedProgram, Member
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inline
 from bellcrank.nodes.node import Node
@@ -31,7 +31,7 @@ class FmiVariable:
 class FmiVariables:
     """All variables of a machine."""
 
-    stepper: Stepper
+    stepper: ExportedProgram
 
     @cached_property
     def all(self) -> list[FmiVariable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.exporting.fmi_variables import FmiVariable, FmiVariables, used_units
 from bellcrank.exporting.unit_parser import parse_unit
 from bellcrank.quoting import xml
@@ -31,7 +31,7 @@ class FmuFacts:
     title: str
     identifier: str
     token: str
-    stepper: Stepper
+    stepper: ExportedProgram
     sources: Sequence[str]
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.atomic_file import write_atomically
 from bellcrank.emit.c.package import Package
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
 from bellcrank.exporting import cost_estimates, fmi_xml
@@ -134,7 +134,7 @@ def fmu_files(
     return archive_files
 
 
-def unknowns_graph(s: Stepper) -> Graph:
+def unknowns_graph(s: ExportedProgram) -> Graph:
     """Return the graph (t, y, u, p) -> rates, outputs and event functions of the stepper `s`, concatenated.
 
     They have nearly all operations in common, and so have their derivatives.
@@ -150,13 +150,13 @@ def unknowns_graph(s: Stepper) -> Graph:
     return Graph(f"{s.slope.name}.all", inputs, {"all": all_results}, tape)
 
 
-def has_rolled_loops(s: Stepper) -> bool:
+def has_rolled_loops(s: ExportedProgram) -> bool:
     """Return whether link classes of the stepper `s` are rolled loops; then those of its derivatives are, too."""
     called = [*s.slope.calls, *s.observe.calls]
     return any(isinstance(g, Recursion) for g in called) and not any(g.only for g in called)
 
 
-def derivative_graphs(s: Stepper, version: int) -> dict[str, Graph]:
+def derivative_graphs(s: ExportedProgram, version: int) -> dict[str, Graph]:
     """Return the graphs of all unknowns' directional derivatives and adjoints, for a stepper `s` and an FMI `version`.
 
     For rolled loops, instance.h computes adjoints from the derivatives along all directions.

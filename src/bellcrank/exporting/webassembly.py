@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.c.stepper import CONSTANT_FIELDS, Stepper
+from bellcrank.emit.c.stepper import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import WasmModule, wasm_module
 from bellcrank.exporting.export_content import Export
 from bellcrank.exporting.folder_writer import write_folder
@@ -108,11 +108,11 @@ def _argument_numbers(graph: Graph) -> int:
     return sum(max(1, x["size"]) for part in _arrays(graph).values() for x in part)
 
 
-def _state_numbers(s: Stepper) -> int:
+def _state_numbers(s: ExportedProgram) -> int:
     return 2 * s.program.size + len(s.inputs) + len(s.parameters) + len(s.outputs) + s.size + 8
 
 
-def _machine(s: Stepper, graphs: Mapping[str, Graph], code: WasmModule) -> dict[str, Any]:
+def _machine(s: ExportedProgram, graphs: Mapping[str, Graph], code: WasmModule) -> dict[str, Any]:
     places = s.program.layout.places
     wanted = ("live", "status", "step", "begin", "end", "tried", "grid")
     return {
@@ -126,7 +126,7 @@ def _machine(s: Stepper, graphs: Mapping[str, Graph], code: WasmModule) -> dict[
     }  # fmt: skip
 
 
-def initial_state(s: Stepper) -> list[float]:
+def initial_state(s: ExportedProgram) -> list[float]:
     """Return the initial state of the whole program of the stepper `s`."""
     layout, out = s.program.layout, np.zeros(s.program.size)
     for place, x in layout.constants(CONSTANT_FIELDS | {"hit": 0.0}).items():

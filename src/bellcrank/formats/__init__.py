@@ -15,12 +15,12 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError
 from bellcrank.formats import file_bytes
 from bellcrank.formats.builder import Builder
-from bellcrank.formats.dh import Row, from_dh, from_saha, from_wong
+from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
 from bellcrank.formats.number_checks import RIGHT_ANGLES, vector
 from bellcrank.model.mechanism import Mechanism
 
-__all__ = ["Builder", "Row", "from_dh", "from_saha", "from_wong", "read"]
+__all__ = ["Builder", "DhRow", "from_dh", "from_saha", "from_wong", "read"]
 
 SUFFIXES = (".urdf", ".xml", ".toml")
 # Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from DEFAULT_OPTIONS) ->

@@ -38,10 +38,10 @@ from bellcrank.model.parts import (
     Frame,
     Joint,
     Limits,
-    Line,
     Loop,
     Mimic,
     Number,
+    ReportLine,
     Spring,
     Triple,
     matrix,
@@ -394,13 +394,13 @@ class Builder(MovingConstraints, FlexibleBodies):
         frames = [replace(f, point=triple(np.subtract(f.point, origins[f.body]))) for f in placed]
         springs = list(self._springs.values())
         lines = [
-            *(Line(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
-            *(Line(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._modal_bodies.items()),
-            *(Line(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
+            *(ReportLine(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
+            *(ReportLine(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._modal_bodies.items()),
+            *(ReportLine(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
             *cut_lines,
-            *(Line(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
-            *(Line(f'spring "{s.name}"', "between two points") for s in springs),
-            *(Line(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
+            *(ReportLine(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
+            *(ReportLine(f'spring "{s.name}"', "between two points") for s in springs),
+            *(ReportLine(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
         flexible = [
             x.modal.seen_from(name, np.eye(3), x.start - origins[name]) for name, x in self._modal_bodies.items()

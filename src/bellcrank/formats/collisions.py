@@ -26,7 +26,7 @@ from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import read_mesh_corners
 from bellcrank.model import Mechanism
-from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
+from bellcrank.model.parts import Array, Frame, Report, ReportLine, matrix, triple
 
 ORIGIN = (0.0, 0.0, 0.0)
 MAX_SCALED_COORDINATE = 1e6  # m; of a mesh after its scale
@@ -117,12 +117,12 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
     for link in root.children_named("link"):
         name = link.require_attribute("name", "the link's name")
         if name not in mechanism.frames:
-            lines.append(Line(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
+            lines.append(ReportLine(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
             continue
         for k, e in enumerate(link.children_named("collision")):
             shape_or_reason = _shape(e, file, mesh_corners)
             if isinstance(shape_or_reason, str):
-                lines.append(Line(f'collision of "{name}"', shape_or_reason, "warning"))
+                lines.append(ReportLine(f'collision of "{name}"', shape_or_reason, "warning"))
                 continue
             shape, R, p, description = shape_or_reason
             link_frame = mechanism.frames[name]
@@ -133,7 +133,7 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
             )
             shapes[frame] = shape
             lines.append(
-                Line(f'collision of "{name}"', description, "note" if description.startswith("mesh") else "ok")
+                ReportLine(f'collision of "{name}"', description, "note" if description.startswith("mesh") else "ok")
             )
     return Collisions(replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines)))
 

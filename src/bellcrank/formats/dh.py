@@ -24,7 +24,7 @@ from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Number, matrix, triple
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Number, ReportLine, matrix, triple
 from bellcrank.parameters import has_free
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -35,7 +35,7 @@ LIMIT_OPTIONS = ("lower", "upper", "velocity", "effort")
 
 
 @dataclass(frozen=True)
-class Row:
+class DhRow:
     """One joint and the link that it moves; a link without mass is massless, inertia is about its centre of mass.
 
     `inertia` has 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or is a 3x3 matrix.
@@ -56,7 +56,7 @@ class Row:
 @explain_argument_errors
 def from_dh(
     name: str,
-    rows: Sequence[Row | Mapping[str, Any]],
+    rows: Sequence[DhRow | Mapping[str, Any]],
     convention: str = "modified",
     *,
     degrees: bool = False,
@@ -65,7 +65,7 @@ def from_dh(
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
     source: str = "Denavit-Hartenberg table",
-    lines: Sequence[Line] = (),
+    lines: Sequence[ReportLine] = (),
 ) -> Mechanism:
     """Return a serial arm from its Denavit-Hartenberg table.
 
@@ -73,7 +73,7 @@ def from_dh(
     ----------
     name : str
         Name of the mechanism.
-    rows : sequence of Row or mapping
+    rows : sequence of DhRow or mapping
         One row for each joint, from the ground outwards.
     convention : {"modified", "classic"}
         See the module docstring.
@@ -116,7 +116,7 @@ def from_dh(
     bodies, joints, frames, report_lines = [], [], [], list(lines)
     R, p, parent = np.eye(3), np.zeros(3), "ground"  # the previous frame, in the previous body's frame
     for i, entry in enumerate(rows, 1):
-        row = entry if isinstance(entry, Row) else as_row(entry, f"row {i}")
+        row = entry if isinstance(entry, DhRow) else as_row(entry, f"row {i}")
         link, joint_name = row.name or f"link{i}", row.name or f"joint{i}"
         where = f'row {i} ("{link}")'
         if row.joint not in JOINT_TYPES:
@@ -145,8 +145,8 @@ def from_dh(
         bodies.append(_body(link, row, R, p, where))
         frames.append(Frame(link, link, matrix(R), triple(p)))
         geometry = f"theta {theta:g}, d {d:g}, a {a:g}, alpha {alpha:g}"
-        report_lines.append(Line(where, f"{convention}, {JOINT_TYPES[row.joint]}: {geometry}"))
-        report_lines += [Line(where, note, "note") for note in angles.pop_notes()]
+        report_lines.append(ReportLine(where, f"{convention}, {JOINT_TYPES[row.joint]}: {geometry}"))
+        report_lines += [ReportLine(where, note, "note") for note in angles.pop_notes()]
         parent = link
     joints, lock_lines = lock_joints(joints, lock)
     return mechanism_of(
@@ -168,7 +168,7 @@ def from_wong(
     gravity: Sequence[float] = GRAVITY,
     check: str = "error",
     source: str = "Wong's (k, l) table",
-    lines: Sequence[Line] = (),
+    lines: Sequence[ReportLine] = (),
 ) -> Mechanism:
     """Return a mechanism of revolute joints, chain or tree, from Wong's table.
 
@@ -232,11 +232,13 @@ def from_wong(
                 f"{where}: there is no l[{p}, {i}], the vector from link {p}'s centre of gravity to this hinge."
             )
         point = np.subtract(vector(hinges[p, i], where, "l"), vector(k[p - 1], where, "k")) if p else np.zeros(3)
-        row = Row(mass=mass[i - 1], com=np.negative(vector(k[i - 1], where, "k")).tolist(), inertia=inertia[i - 1])
+        row = DhRow(mass=mass[i - 1], com=np.negative(vector(k[i - 1], where, "k")).tolist(), inertia=inertia[i - 1])
         bodies.append(_body(link, row, np.eye(3), np.zeros(3), where))
         joint = link if len(names) else f"joint{i}"
         twist = axis_rotation(0, number(alpha[i - 1], where, "alpha"))
-        report_lines.append(Line(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}"))
+        report_lines.append(
+            ReportLine(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}")
+        )
         joints.append(
             Joint(joint, "revolute", labels[p - 1] if p else "ground", link, matrix(twist), triple(point + 0.0))
         )
@@ -258,7 +260,7 @@ def from_saha(
     gravity: Sequence[float] = GRAVITY,
     check: str = "error",
     source: str = "Saha's (r) table",
-    lines: Sequence[Line] = (),
+    lines: Sequence[ReportLine] = (),
 ) -> Mechanism:
     """Return a serial arm of R and P joints from Saha's table.
 
@@ -314,7 +316,7 @@ def from_saha(
         if len(given) != n:
             raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
     rows = [
-        Row(
+        DhRow(
             joints[i],
             theta[i],
             b[i],
@@ -329,18 +331,18 @@ def from_saha(
     return from_dh(name, rows, "classic", gravity=gravity, check=check, source=source, lines=lines)
 
 
-def as_row(given: Mapping[str, Any], where: str) -> Row:
-    """Return the Row of the mapping `given`, in which joint forces and limits are keys, too; `where` is for errors."""
+def as_row(given: Mapping[str, Any], where: str) -> DhRow:
+    """Return the DhRow of the mapping `given`, whose keys include joint forces and limits; `where` is for errors."""
     if not isinstance(given, Mapping):
-        raise ModelError(f"{where} is {brief(given)}; expected a Row or a mapping of its entries.")
-    known = [f.name for f in fields(Row) if f.name != "options"]
+        raise ModelError(f"{where} is {brief(given)}; expected a DhRow or a mapping of its entries.")
+    known = [f.name for f in fields(DhRow) if f.name != "options"]
     for key in given:
         if key not in (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS):
             raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS))}")
     for key in ("name", "joint"):
         if not isinstance(given.get(key, ""), str):
             raise ModelError(f"{where}: {key} is {brief(given[key])}; expected a text.")
-    return Row(
+    return DhRow(
         **{k: given[k] for k in known if k in given},
         options={k: given[k] for k in (*FORCE_OPTIONS, *LIMIT_OPTIONS) if k in given},
     )
@@ -362,7 +364,7 @@ def _radians(angle: Number) -> Number:
     return angle * (math.pi / 180.0) if has_free(angle) else math.radians(angle)
 
 
-def _body(link: str, row: Row, R: Any, p: Any, where: str) -> Body:
+def _body(link: str, row: DhRow, R: Any, p: Any, where: str) -> Body:
     """Return the row's link as a body; R and p are the pose of its frame in the body's."""
     com = vector(row.com, where, "com")
     I: Any = np.asarray(inertia(row.inertia, where))

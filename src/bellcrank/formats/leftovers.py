@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from bellcrank.formats.xml_elements import XmlElement
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import ReportLine
 
 SHAPES_REASON = "shapes do not change the motion"
 # Tag -> why it is not used, and the level of the report line.
@@ -56,14 +56,14 @@ URDF_TAGS = (
 LINE_GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
 
 
-def leftovers(root: XmlElement) -> Iterator[Line]:
+def leftovers(root: XmlElement) -> Iterator[ReportLine]:
     """Yield one report line for each part of the document `root` that was not read."""
     pending = [root]
     while pending:
         element = pending.pop(0)
         yield from _attributes(element)
         if element.text:
-            yield Line(element.name, f'text "{element.text[:40]}" between the elements: not used', "note")
+            yield ReportLine(element.name, f'text "{element.text[:40]}" between the elements: not used', "note")
         unread = [child for child in element.children if not child.was_read]
         groups: dict[str, list[XmlElement]] = {}
         for child in unread:
@@ -73,17 +73,17 @@ def leftovers(root: XmlElement) -> Iterator[Line]:
         pending += [child for child in element.children if child.was_read]
 
 
-def _attributes(element: XmlElement) -> Iterator[Line]:
+def _attributes(element: XmlElement) -> Iterator[ReportLine]:
     for name, value in element.attributes.items():
         if name in element.read_attributes:
             continue
         if name == "xmlns" or name.startswith("xmlns:"):
-            yield Line(f"{element.name} {name}", "XML namespace: not used")
+            yield ReportLine(f"{element.name} {name}", "XML namespace: not used")
         else:
-            yield Line(element.name, f'attribute {name}="{value[:40]}": not used', "note")
+            yield ReportLine(element.name, f'attribute {name}="{value[:40]}": not used', "note")
 
 
-def _unused(parent: XmlElement, group: list[XmlElement]) -> Line:
+def _unused(parent: XmlElement, group: list[XmlElement]) -> ReportLine:
     first = group[0]
     label = first.attributes.get("name") or first.attributes.get("reference")
     if len(group) == 1 and label and parent.parent is None:
@@ -95,7 +95,7 @@ def _unused(parent: XmlElement, group: list[XmlElement]) -> Line:
     why, level = _reason(parent, first)
     inside = list(dict.fromkeys(child.tag for child in first.children)) if first.tag not in LINE_GROUPS else []
     holds = f" (holds {', '.join(inside[:8])}{', ...' if len(inside) > 8 else ''})" if inside else ""
-    return Line(where, f"not used: {why}{holds}", level)
+    return ReportLine(where, f"not used: {why}{holds}", level)
 
 
 def _reason(parent: XmlElement, e: XmlElement) -> tuple[str, str]:

@@ -10,13 +10,13 @@ from bellcrank.errors import InputError, brief, unknown
 from bellcrank.formats.number_checks import rotation_about
 from bellcrank.model.joints import KINDS
 from bellcrank.model.part_checks import MAX_NUMBER
-from bellcrank.model.parts import Array, Joint, Line, Number, matrix, triple
+from bellcrank.model.parts import Array, Joint, Number, ReportLine, matrix, triple
 from bellcrank.parameters import nominal
 
 Lock = Mapping[str, float] | Sequence[str]
 
 
-def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[Line]]:
+def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[ReportLine]]:
     """Return the joints with those in `lock`, and the joints that mimic them, fixed; and lines for the report.
 
     Parameters
@@ -28,7 +28,7 @@ def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[
     """
     by_name = {j.name: j for j in joints}
     values = _checked_values(lock, by_name)
-    lines = [Line(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
+    lines = [ReportLine(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
     changed = True
     while changed:  # a chain of mimic joints takes several rounds
         changed = False
@@ -36,14 +36,16 @@ def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[
             if j.mimic is not None and j.mimic.joint in values and j.name not in values:
                 values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
                 lines.append(
-                    Line(f'joint "{j.name}"', f'locked at {values[j.name]:g}: it mimics "{j.mimic.joint}"', "note")
+                    ReportLine(
+                        f'joint "{j.name}"', f'locked at {values[j.name]:g}: it mimics "{j.mimic.joint}"', "note"
+                    )
                 )
                 changed = True
     for name, value in values.items():
         limits = nominal(by_name[name].limits)
         if not limits.lower <= nominal(value) <= limits.upper:
             lines.append(
-                Line(
+                ReportLine(
                     f'joint "{name}"',
                     f"locked at {value:g}, outside its limits {limits.lower:g} .. {limits.upper:g}",
                     "warning",

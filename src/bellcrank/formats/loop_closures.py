@@ -20,10 +20,10 @@ from bellcrank.model.parts import (
     IDENTITY,
     Frame,
     Joint,
-    Line,
     Loop,
     Matrix,
     Number,
+    ReportLine,
     Spring,
     Triple,
     matrix,
@@ -146,7 +146,7 @@ def spring_with_frames(
 
 def cut_loops(
     joints: Mapping[str, Joint], loops: Mapping[str, Loop], ground: str, bodies: Sequence[str]
-) -> tuple[list[Joint], list[Loop], list[Frame], list[Line]]:
+) -> tuple[list[Joint], list[Loop], list[Frame], list[ReportLine]]:
     """Cut the joints that close loops.
 
     Parameters
@@ -174,10 +174,10 @@ def cut_loops(
             carrying.append(_reversed_joint(j) if is_reversed else j)
             if is_reversed:
                 lines.append(
-                    Line(where, f'carries "{j.parent}" on "{j.child}": turned round, its coordinate as before')
+                    ReportLine(where, f'carries "{j.parent}" on "{j.child}": turned round, its coordinate as before')
                 )
         elif j.kind == "floating":
-            lines.append(Line(where, "closes a loop, but holds nothing: left out", "note"))
+            lines.append(ReportLine(where, "closes a loop, but holds nothing: left out", "note"))
         else:
             axis = with_unit_axes(j).axis if j.kind in AXIAL_KINDS else None
             end = LoopEnd("", j.point, axis, with_unit_axes(j).second_axis)
@@ -186,7 +186,7 @@ def cut_loops(
             closed.append(Loop(j.name, j.kind, f"{j.name}.a", f"{j.name}.b"))
             limits_note = "; its limits are not watched" if j.limits != Joint("", "", "", "").limits else ""
             equations = f"{EQUATIONS[j.kind]} equations instead of a coordinate"
-            lines.append(Line(where, f"closes a loop and is cut: {equations}{limits_note}", "note"))
+            lines.append(ReportLine(where, f"closes a loop and is cut: {equations}{limits_note}", "note"))
     return carrying, [*closed, *loops.values()], frames, lines
 
 

@@ -31,7 +31,7 @@ from bellcrank.formats.mjcf_report import report_lines
 from bellcrank.formats.mujoco_process import compile_model
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, matrix, triple
+from bellcrank.model.parts import Body, Frame, Joint, Limits, ReportLine, matrix, triple
 from bellcrank.optional_imports import optional_import
 
 JOINT_KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order of MuJoCo's mjtJoint
@@ -68,7 +68,7 @@ def read_mjcf(
     joints, lock_lines = lock_joints(joints, lock)
     joints, held_lines = lock_joints(joints, closing.held_joints)
     g, gravity_lines = effective_gravity(model, flags, gravity)
-    lines = [*(Line("MuJoCo", message, "warning") for message in warnings), *reader.names.lines, *reader.lines]
+    lines = [*(ReportLine("MuJoCo", message, "warning") for message in warnings), *reader.names.lines, *reader.lines]
     lines += [
         *lock_lines,
         *closing.lines,
@@ -103,7 +103,7 @@ class _MjcfReader:
     def __init__(self, model: Any, flags: ModelFlags) -> None:
         self.m, self.flags = model, flags
         self.names = ElementNames(model)
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
         self.offset = body_frame_offsets(model)
         self.joint_kinds: dict[str, str] = {}
 
@@ -134,10 +134,10 @@ class _MjcfReader:
     def body(self, i: int, name: str) -> Body:
         m = self.m
         if m.body_mass[i] == 0.0 and not np.any(m.body_inertia[i]):
-            self.lines.append(Line(f'body "{name}"', "massless"))
+            self.lines.append(ReportLine(f'body "{name}"', "massless"))
             return Body(name, declared=False)
         R = rotation(m.body_iquat[i])
-        self.lines.append(Line(f'body "{name}"', f"{m.body_mass[i]:g} kg: kept"))
+        self.lines.append(ReportLine(f'body "{name}"', f"{m.body_mass[i]:g} kg: kept"))
         com = triple(m.body_ipos[i] - self.offset[i])
         return Body(name, float(m.body_mass[i]), com, matrix(R @ np.diag(m.body_inertia[i]) @ R.T))
 
@@ -148,19 +148,21 @@ class _MjcfReader:
         armature, damping = joint_contributions(m, k)
         if armature or damping:
             text = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
-            self.lines.append(Line(f'joint "{name}"', text))
+            self.lines.append(ReportLine(f'joint "{name}"', text))
         forces: dict[str, Any] = {
             "armature": float(m.dof_armature[v]) + armature,
             "damping": 0.0 if "damper" in disabled else float(m.dof_damping[v]) + damping,
             "friction": 0.0 if "friction" in disabled else float(m.dof_frictionloss[v]),
             "stiffness": 0.0 if "spring" in disabled else float(m.jnt_stiffness[k]),
         }
-        self.lines.append(Line(f'joint "{name}"', f"{kind}: kept"))
+        self.lines.append(ReportLine(f'joint "{name}"', f"{kind}: kept"))
         if kind in ("floating", "spherical"):
             return Joint(name, kind, "", "", **forces)
         ref = float(reference)
         if ref:
-            self.lines.append(Line(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note"))
+            self.lines.append(
+                ReportLine(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note")
+            )
         low, high = m.jnt_range[k] - ref if m.jnt_limited[k] else (-np.inf, np.inf)
         rest_position = float(m.qpos_spring[m.jnt_qposadr[k]]) - ref
         limits = Limits(float(low), float(high), effort=self.effort(k, name))
@@ -173,7 +175,7 @@ class _MjcfReader:
         low, high = map(float, self.m.jnt_actfrcrange[k])
         if low != -high:
             text = f"actuatorfrcrange {low:g} {high:g}: its effort is {max(abs(low), abs(high)):g} either way"
-            self.lines.append(Line(f'joint "{name}"', text, "note"))
+            self.lines.append(ReportLine(f'joint "{name}"', text, "note"))
         return max(abs(low), abs(high))
 
     def sites(self) -> list[Frame]:
@@ -185,7 +187,7 @@ class _MjcfReader:
                 point = triple(m.site_pos[i] - self.offset[body])
                 frames.append(Frame(name, self.names.body[body], matrix(rotation(m.site_quat[i])), point))
         if frames:
-            self.lines.append(Line(f"{len(frames)} sites", "frames of the same names"))
+            self.lines.append(ReportLine(f"{len(frames)} sites", "frames of the same names"))
         if len(frames) < m.nsite:
-            self.lines.append(Line(f"{m.nsite - len(frames)} sites without a name", "not used"))
+            self.lines.append(ReportLine(f"{m.nsite - len(frames)} sites without a name", "not used"))
         return frames

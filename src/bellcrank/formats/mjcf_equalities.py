@@ -11,7 +11,7 @@ from bellcrank.errors import ReadError
 from bellcrank.formats.mjcf_frames import rotation
 from bellcrank.formats.mjcf_names import ElementNames
 from bellcrank.model.loop_checks import TURNING_JOINTS
-from bellcrank.model.parts import EQUATIONS, Array, Frame, Line, Loop, matrix, triple
+from bellcrank.model.parts import EQUATIONS, Array, Frame, Loop, ReportLine, matrix, triple
 
 CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
 SITE = 6  # of mjtObj
@@ -37,7 +37,7 @@ class EqualityLoops:
             Equalities are not disabled by a flag.
         """
         self.m, self.names, self.offset, self.kinds = model, names, offset, kinds
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
         self.frames: list[Frame] = []
         self.held_joints: dict[str, float] = {}
         self.loops = list(self._loops(used))
@@ -46,15 +46,15 @@ class EqualityLoops:
         for i, name in enumerate(self.names.equality):
             where, kind = f'equality "{name}"', self.m.eq_type[i]
             if not used:
-                self.lines.append(Line(where, "not used: a flag disables equalities", "note"))
+                self.lines.append(ReportLine(where, "not used: a flag disables equalities", "note"))
             elif not self.m.eq_active0[i]:
-                self.lines.append(Line(where, "not active: not used", "note"))
+                self.lines.append(ReportLine(where, "not active: not used", "note"))
             elif kind in (CONNECT, WELD):
                 yield self._closure(where, name, i)
             elif kind == JOINT:
                 yield from self._coupling(where, name, i)
             else:
-                self.lines.append(Line(where, "not used: only connect, weld and joint are", "warning"))
+                self.lines.append(ReportLine(where, "not used: only connect, weld and joint are", "warning"))
 
     def _closure(self, where: str, name: str, i: int) -> Loop:
         m, data, ids = self.m, self.m.eq_data[i], (self.m.eq_obj1id[i], self.m.eq_obj2id[i])
@@ -69,7 +69,7 @@ class EqualityLoops:
         for end, (body, point, R) in zip(ends, places, strict=True):
             self.frames.append(Frame(end, self.names.body[body], matrix(R), triple(point - self.offset[body])))
         kind = "fixed" if held else "spherical"
-        self.lines.append(Line(where, f"closes a loop, {kind}: {EQUATIONS[kind]} equations, held exactly"))
+        self.lines.append(ReportLine(where, f"closes a loop, {kind}: {EQUATIONS[kind]} equations, held exactly"))
         return Loop(name, kind, ends[0], ends[1])
 
     def _coupling(self, where: str, name: str, i: int) -> Iterator[Loop]:
@@ -78,7 +78,7 @@ class EqualityLoops:
         first = self.names.joint[self.m.eq_obj1id[i]]
         if self.m.eq_obj2id[i] < 0 or (c1 == 0.0 and not any(more)):
             self.held_joints[first] = c0
-            self.lines.append(Line(where, f'holds joint "{first}" at {c0:g}'))
+            self.lines.append(ReportLine(where, f'holds joint "{first}" at {c0:g}'))
             return
         second = self.names.joint[self.m.eq_obj2id[i]]
         if any(more):
@@ -87,7 +87,7 @@ class EqualityLoops:
                 "(polycoef with two numbers and zeros)."
             )
         turning = [self.kinds[x] in TURNING_JOINTS for x in (second, first)]
-        self.lines.append(Line(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
+        self.lines.append(ReportLine(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
         if turning == [False, True]:  # the first joint of a rack is the rotating one
             yield Loop(name, "rack", value=1.0 / c1, offset=-c0 / c1, joints=(first, second))
             return

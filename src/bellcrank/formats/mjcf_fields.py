@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import ReportLine
 
 # Patterns of fnmatch. Fields of `option` begin with "opt.".
 READ_FIELDS = """
@@ -92,12 +92,12 @@ def model_fields(model: Any) -> Iterator[tuple[str, Any]]:
                 yield prefix + name, value
 
 
-def unknown_fields(model: Any, version: str) -> Iterator[Line]:
+def unknown_fields(model: Any, version: str) -> Iterator[ReportLine]:
     """Warn of fields of `model` that are in no table and not zero; `version` is that of MuJoCo."""
     for name, value in model_fields(model):
         if not field_treatment(name) and _is_nonzero(value):
             text = f"not known to this version of bellcrank, and not used: the motion may differ (MuJoCo {version})"
-            yield Line(f"MuJoCo's {name}", text, "warning")
+            yield ReportLine(f"MuJoCo's {name}", text, "warning")
 
 
 def _is_nonzero(value: Any) -> bool:

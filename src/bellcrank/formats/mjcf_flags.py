@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import ReportLine
 
 # Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
 DISABLED_PARTS = {
@@ -37,7 +37,7 @@ class ModelFlags:
 
     off: frozenset[str]  # names in the values of DISABLED_PARTS
     sleep: bool
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
 
     @property
     def passive(self) -> bool:
@@ -71,9 +71,9 @@ def _set_flags(flags: Any, prefix: str, given: int) -> Iterator[tuple[str, int]]
         yield f"bits {unknown_bits:#x}", unknown_bits
 
 
-def _flag_line(where: str, read: bool, solver: bool, bit: int) -> Line:
+def _flag_line(where: str, read: bool, solver: bool, bit: int) -> ReportLine:
     if read:
-        return Line(where, "kept")
+        return ReportLine(where, "kept")
     if solver:
-        return Line(where, "not used: of MuJoCo's own solver, integrator or collision detection")
-    return Line(where, f"not known (bit {bit:#x}), and not used: the motion may differ", "warning")
+        return ReportLine(where, "not used: of MuJoCo's own solver, integrator or collision detection")
+    return ReportLine(where, f"not known (bit {bit:#x}), and not used: the motion may differ", "warning")

@@ -15,12 +15,12 @@ import numpy as np
 
 from bellcrank.formats.mjcf_flags import ModelFlags
 from bellcrank.formats.mjcf_names import NAMES_SHOWN, element_list, report_names
-from bellcrank.model.parts import Array, Line
+from bellcrank.model.parts import Array, ReportLine
 
 
 def effective_gravity(
     model: Any, flags: ModelFlags, user_gravity: Sequence[float] | None
-) -> tuple[list[float], list[Line]]:
+) -> tuple[list[float], list[ReportLine]]:
     """Return gravity in world axes, and lines for the report.
 
     Parameters
@@ -36,14 +36,16 @@ def effective_gravity(
     lines = []
     if user_gravity is None and "gravity" in flags.off:
         g = np.zeros(3)
-        lines.append(Line("gravity", "0, as a flag disables it"))
+        lines.append(ReportLine("gravity", "0, as a flag disables it"))
     if flags.passive and g.any():
         compensation = _Compensation(model, flags)
         lines += compensation.lines()
         share = compensation.common_share
         if share:
             g = g * (1.0 - share)
-            lines.append(Line("gravcomp", f"{share:g} of the weight of all bodies: gravity is {g.tolist()}", "note"))
+            lines.append(
+                ReportLine("gravcomp", f"{share:g} of the weight of all bodies: gravity is {g.tolist()}", "note")
+            )
     return (g + 0.0).tolist(), lines
 
 
@@ -66,14 +68,14 @@ class _Compensation:
         self.uniform = len(shares) < 2 or not self.acts
         self.common_share = float(shares.pop()) if shares and self.uniform and self.acts else 0.0
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[ReportLine]:
         """Yield report lines for compensation that is not used, or that goes through actuators."""
         if not len(self.bodies):
             return
         names = report_names(self.model, "body")
         bodies = element_list("body", [names[i] for i in self.bodies])
         if not self.acts:
-            yield Line(bodies, "gravcomp: not used, as in MuJoCo where no body has a positive one", "note")
+            yield ReportLine(bodies, "gravcomp: not used, as in MuJoCo where no body has a positive one", "note")
             return
         if not self.uniform:
             shares = ", ".join(f"{self.model.body_gravcomp[i]:g}" for i in self.bodies[:NAMES_SHOWN])
@@ -81,23 +83,25 @@ class _Compensation:
             how = "they have their weight. A force on a frame (bc.system, forces=) can carry them"
             condition = f" In MuJoCo it acts on joints without actuatorgravcomp only, because {self.why_not}"
             text = f"gravcomp {shares}{more}: not used, {how}"
-            yield Line(bodies, f"{text}.{condition}" if np.any(self.hanging[self.bodies]) else text, "warning")
+            yield ReportLine(bodies, f"{text}.{condition}" if np.any(self.hanging[self.bodies]) else text, "warning")
         elif self.common_share:
             yield from self._actuator_lines()
         else:
-            yield Line(bodies, f"gravcomp: acts on no joint, because of actuatorgravcomp, and {self.why_not}", "note")
+            yield ReportLine(
+                bodies, f"gravcomp: acts on no joint, because of actuatorgravcomp, and {self.why_not}", "note"
+            )
 
-    def _actuator_lines(self) -> Iterator[Line]:
+    def _actuator_lines(self) -> Iterator[ReportLine]:
         names = report_names(self.model, "joint")
         joints = [name for name, x in zip(names, self.through_actuators, strict=True) if x]
         if joints:
             text = "actuatorgravcomp: the compensation acts while actuators are enabled, driven or not; here always"
-            yield Line(element_list("joint", joints), text, "note")
+            yield ReportLine(element_list("joint", joints), text, "note")
         limited = self.through_actuators & np.array(self.model.jnt_actfrclimited, bool)
         joints = [name for name, x in zip(names, limited, strict=True) if x]
         if joints:
             text = "actuatorgravcomp: the compensation is limited by actuatorfrcrange in MuJoCo, and has no limit here"
-            yield Line(element_list("joint", joints), text, "warning")
+            yield ReportLine(element_list("joint", joints), text, "warning")
 
 
 def _carried_by(model: Any, joints: Array) -> Array:

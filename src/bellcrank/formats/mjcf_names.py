@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import ReportLine
 
 # Kind of element -> field of the model with the addresses of their names.
 NAME_ADDRESS_FIELDS = {
@@ -64,7 +64,7 @@ class ElementNames:
     """Names of bodies, joints, sites and equalities, unique where a mechanism requires it."""
 
     def __init__(self, model: Any) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
         bodies, joints = file_names(model, "body"), file_names(model, "joint")
         bodies[0] = "world"
         self.frames, self.motions = UniqueNames([*filter(None, bodies)]), UniqueNames([*filter(None, joints)])
@@ -79,5 +79,5 @@ class ElementNames:
     def _other(self, names: UniqueNames, kind: str, wanted: str, by_file: bool) -> str:
         new = names.add_unique(wanted)
         if by_file and new != wanted:
-            self.lines.append(Line(f'{kind} "{wanted}"', f'the name is taken: called "{new}"', "note"))
+            self.lines.append(ReportLine(f'{kind} "{wanted}"', f'the name is taken: called "{new}"', "note"))
         return new

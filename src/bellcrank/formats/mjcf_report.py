@@ -14,33 +14,33 @@ import numpy as np
 from bellcrank.formats.mjcf_actuators import TENDON, contributing_actuators
 from bellcrank.formats.mjcf_flags import ModelFlags
 from bellcrank.formats.mjcf_names import element_list, report_names
-from bellcrank.model.parts import Line
+from bellcrank.model.parts import ReportLine
 
 FREE, BALL = 0, 1  # of mjtJoint
 NONE, FIXED, AFFINE, MUSCLE = 0, 0, 1, 2  # of mjtBias and mjtGain
 
 
-def report_lines(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def report_lines(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     """Yield the report lines of all topics for the compiled model `m` with `flags`."""
     yield from flags.lines
     for lines in TOPICS.values():
         yield from lines(m, flags)
 
 
-def _geoms(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _geoms(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if not m.ngeom:
         return
     pairs = _touching_pairs(m)
     geoms = f"{m.ngeom} geoms"
     if "contact" in flags.off:
-        yield Line(geoms, "contact is disabled; their inertia is in the bodies")
+        yield ReportLine(geoms, "contact is disabled; their inertia is in the bodies")
     elif not pairs and not m.npair:
-        yield Line(geoms, "none can touch another; their inertia is in the bodies")
+        yield ReportLine(geoms, "none can touch another; their inertia is in the bodies")
     else:
         given = f" and {m.npair} explicit pairs of geoms" if m.npair else ""
         less = f", {m.nexclude} excluded" if m.nexclude else ""
         how = "bodies pass through each other. bc.collisions(file, mechanism) makes shapes and contacts of geoms"
-        yield Line(geoms, f"contacts of {pairs} pairs of bodies{given}{less} are not used: {how}", "warning")
+        yield ReportLine(geoms, f"contacts of {pairs} pairs of bodies{given}{less} are not used: {how}", "warning")
 
 
 def _touching_pairs(m: Any) -> int:
@@ -59,16 +59,16 @@ def _touching_pairs(m: Any) -> int:
     return len(pairs - excluded - {(y, x) for x, y in excluded})
 
 
-def _fluid(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _fluid(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     opt = m.opt
     if (opt.density or opt.viscosity) and flags.passive:
         wind = f", wind {opt.wind.tolist()}" if np.any(opt.wind) else ""
         shapes = "; geoms with a fluid shape" if np.any(m.geom_fluid) else ""
         text = f"density {opt.density:g}, viscosity {opt.viscosity:g}{wind}{shapes}: drag and lift are not used"
-        yield Line("fluid", text, "warning")
+        yield ReportLine("fluid", text, "warning")
 
 
-def _limits(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _limits(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     names = report_names(m, "joint")
     limited = [k for k in range(m.njnt) if m.jnt_limited[k]]
     held = "limit" in flags.off
@@ -76,14 +76,14 @@ def _limits(m: Any, flags: ModelFlags) -> Iterator[Line]:
     balls = [names[k] for k in limited if m.jnt_type[k] == BALL]
     others = [names[k] for k in limited if m.jnt_type[k] > BALL]
     if balls:
-        yield Line(element_list("joint", balls), "range of a ball joint: not used", level)
+        yield ReportLine(element_list("joint", balls), "range of a ball joint: not used", level)
     if others:
         why = "as in MuJoCo, where a flag disables limits" if held else "bc.forces.joint_stops(mechanism) makes stops"
         text = f"range kept as limits, and nothing stops the joint there: {why}. Margin and softness are not used"
-        yield Line(element_list("joint", others), text, level)
+        yield ReportLine(element_list("joint", others), text, level)
 
 
-def _friction(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _friction(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if "friction" in flags.off:
         return
     names = report_names(m, "joint")
@@ -91,15 +91,15 @@ def _friction(m: Any, flags: ModelFlags) -> Iterator[Line]:
     free = [names[k] for k in rubbing if m.jnt_type[k] == FREE]
     if free:
         text = "frictionloss of a free joint acts along the body's axes here, along the world's in MuJoCo"
-        yield Line(element_list("joint", free), text, "warning")
+        yield ReportLine(element_list("joint", free), text, "warning")
     if rubbing:
         text = (
             "frictionloss is a ramp through zero speed; MuJoCo's is a soft constraint (solreffriction, solimpfriction)"
         )
-        yield Line(element_list("joint", [names[k] for k in rubbing]), text, "note")
+        yield ReportLine(element_list("joint", [names[k] for k in rubbing]), text, "note")
 
 
-def _springs(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _springs(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     """Report springs and dampers that are not linear."""
     names = report_names(m, "joint")
     for field, rows, what, switch in (
@@ -112,25 +112,27 @@ def _springs(m: Any, flags: ModelFlags) -> Iterator[Line]:
             continue
         elements = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
         if elements:
-            yield Line(element_list("joint", elements), what, "warning")
+            yield ReportLine(element_list("joint", elements), what, "warning")
     values = getattr(m, "actuator_dampingpoly", None)
     if values is not None and "damper" not in flags.off and np.any(values):
         elements = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
-        yield Line(
+        yield ReportLine(
             element_list("actuator", elements), "damping is not linear: its higher terms are not used", "warning"
         )
 
 
-def _equalities(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _equalities(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if m.neq and "equality" not in flags.off:
-        yield Line(f"{m.neq} equalities", "held exactly: solref and solimp, which make them soft, are not used", "note")
+        yield ReportLine(
+            f"{m.neq} equalities", "held exactly: solref and solimp, which make them soft, are not used", "note"
+        )
 
 
-def _tendons(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _tendons(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     for i, name in enumerate(report_names(m, "tendon")):
         pulls = list(_tendon_forces(m, i, flags))
         text = f"{', '.join(pulls)} not used: what it pulls is missing" if pulls else "not used: it only measures"
-        yield Line(f'tendon "{name}"', text, "warning" if pulls else "note")
+        yield ReportLine(f'tendon "{name}"', text, "warning" if pulls else "note")
 
 
 def _tendon_forces(m: Any, i: int, flags: ModelFlags) -> Iterator[str]:
@@ -151,7 +153,7 @@ def _tendon_forces(m: Any, i: int, flags: ModelFlags) -> Iterator[str]:
         yield f'armature and damping of actuator "{report_names(m, "actuator")[actuator]}"'
 
 
-def _actuators(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _actuators(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     for i, name in enumerate(report_names(m, "actuator")):
         acts = _acts_without_control(m, i)
         group = int(m.actuator_group[i])
@@ -161,7 +163,7 @@ def _actuators(m: Any, flags: ModelFlags) -> Iterator[Line]:
             text += "; it acts without a control, too"
         if off:
             text = "not used: it is disabled"
-        yield Line(f'actuator "{name}"', text, "warning" if acts and not off else "note")
+        yield ReportLine(f'actuator "{name}"', text, "warning" if acts and not off else "note")
 
 
 def _acts_without_control(m: Any, i: int) -> bool:
@@ -170,54 +172,54 @@ def _acts_without_control(m: Any, i: int) -> bool:
     return bool(m.actuator_biastype[i] != NONE or m.actuator_gaintype[i] not in (FIXED, AFFINE, MUSCLE) or plugin)
 
 
-def _flexes(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _flexes(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if m.nflex:
-        yield Line(f"{m.nflex} flexes", "not used: what bends between their bodies is missing", "warning")
+        yield ReportLine(f"{m.nflex} flexes", "not used: what bends between their bodies is missing", "warning")
 
 
-def _plugins(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _plugins(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if m.nplugin:
-        yield Line(f"{m.nplugin} plugins", "not used: what they do to the motion is missing", "warning")
+        yield ReportLine(f"{m.nplugin} plugins", "not used: what they do to the motion is missing", "warning")
 
 
-def _mocap(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _mocap(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     bodies = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
     if bodies:
-        yield Line(element_list("body", bodies), "mocap: stays where the file has it", "note")
+        yield ReportLine(element_list("body", bodies), "mocap: stays where the file has it", "note")
 
 
-def _sleep(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _sleep(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if flags.sleep:
-        yield Line("sleep", "not used: bodies at rest are not taken out of the motion", "note")
+        yield ReportLine("sleep", "not used: bodies at rest are not taken out of the motion", "note")
 
 
-def _keys(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _keys(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if m.nkey:
-        yield Line(f"{m.nkey} keyframes", "not used: give states to runs yourself", "note")
+        yield ReportLine(f"{m.nkey} keyframes", "not used: give states to runs yourself", "note")
 
 
-def _sensors(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _sensors(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     if m.nsensor:
-        yield Line(f"{m.nsensor} sensors", "not used: they do not change the motion")
+        yield ReportLine(f"{m.nsensor} sensors", "not used: they do not change the motion")
 
 
-def _custom(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _custom(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     total = m.nnumeric + m.ntext + m.ntuple
     if total:
-        yield Line(f"{total} custom fields", "not used: they do not change the motion")
+        yield ReportLine(f"{total} custom fields", "not used: they do not change the motion")
     sizes = [what for what in ("body", "jnt", "geom", "site", "actuator", "tendon") if getattr(m, f"nuser_{what}")]
     if sizes:
-        yield Line(f"user data of {', '.join(sizes)}", "not used: it does not change the motion")
+        yield ReportLine(f"user data of {', '.join(sizes)}", "not used: it does not change the motion")
 
 
-def _pictures(m: Any, flags: ModelFlags) -> Iterator[Line]:
+def _pictures(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     counts = {"cameras": m.ncam, "lights": m.nlight, "skins": m.nskin}
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if text:
-        yield Line(text, "not used: they do not change the motion")
+        yield ReportLine(text, "not used: they do not change the motion")
 
 
-TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[Line]]] = {
+TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[ReportLine]]] = {
     "geoms": _geoms,
     "fluid": _fluid,
     "limits": _limits,

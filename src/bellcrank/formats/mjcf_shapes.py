@@ -19,7 +19,7 @@ from bellcrank.formats.mjcf_frames import body_frame_offsets, rotation
 from bellcrank.formats.mjcf_names import ElementNames, report_names
 from bellcrank.formats.mujoco_process import compile_model
 from bellcrank.model import Mechanism
-from bellcrank.model.parts import Array, Frame, Line, Report, matrix, triple
+from bellcrank.model.parts import Array, Frame, Report, ReportLine, matrix, triple
 
 MAX_FIELD_POINTS = 400  # points of a height field; each costs some operations in every contact
 GeomShape = tuple[Shape, Array, Array, str]  # shape, rotation and point in the geom's frame, text for the report
@@ -31,14 +31,14 @@ def geom_shapes(file: Path, mechanism: Mechanism) -> tuple[Mechanism, dict[str, 
     bodies, names, offset = ElementNames(m).body, report_names(m, "geom"), body_frame_offsets(m)
     paired = set(m.pair_geom1.tolist()) | set(m.pair_geom2.tolist())
     frames, shapes = dict(mechanism.frames), dict[str, Shape]()
-    lines = [Line("MuJoCo", message, "warning") for message in warnings]
+    lines = [ReportLine("MuJoCo", message, "warning") for message in warnings]
     counts: dict[str, int] = {}
     for i, name in enumerate(names):
         where, body = f'geom "{name}"', bodies[m.geom_bodyid[i]]
         shape_or_line = _shape(m, i, i in paired)
         if body not in mechanism.frames:
-            shape_or_line = Line(where, f'its body "{body}" is not in the mechanism: left out', "warning")
-        if isinstance(shape_or_line, Line):
+            shape_or_line = ReportLine(where, f'its body "{body}" is not in the mechanism: left out', "warning")
+        if isinstance(shape_or_line, ReportLine):
             lines.append(replace(shape_or_line, element=where))
             continue
         shape, turn, middle, description = shape_or_line
@@ -50,18 +50,18 @@ def geom_shapes(file: Path, mechanism: Mechanism) -> tuple[Mechanism, dict[str, 
         point = p + R @ (m.geom_pos[i] - offset[m.geom_bodyid[i]] + G @ middle)
         frames[frame] = Frame(frame, body_frame.body, matrix(R @ G @ turn), triple(point))
         shapes[frame] = shape
-        lines.append(Line(where, f"{description}, frame {frame}", "note" if "taken as" in description else "ok"))
+        lines.append(ReportLine(where, f"{description}, frame {frame}", "note" if "taken as" in description else "ok"))
     lines += _unused(m, len(shapes))
     return replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines))
 
 
-def _shape(m: Any, i: int, paired: bool) -> GeomShape | Line:
+def _shape(m: Any, i: int, paired: bool) -> GeomShape | ReportLine:
     """Return the shape of a geom, or a report line with the reason why there is none."""
     if not (m.geom_contype[i] or m.geom_conaffinity[i] or paired):
-        return Line("", "touches nothing (contype and conaffinity are 0): left out")
+        return ReportLine("", "touches nothing (contype and conaffinity are 0): left out")
     kind = int(m.geom_type[i])
     if kind not in SHAPE_MAKERS:
-        return Line("", "signed distance field or other shape that is not known: left out", "warning")
+        return ReportLine("", "signed distance field or other shape that is not known: left out", "warning")
     return SHAPE_MAKERS[kind](m, i)
 
 
@@ -69,12 +69,12 @@ def _plane(m: Any, i: int) -> GeomShape:
     return Plane(), np.eye(3), np.zeros(3), "plane"
 
 
-def _height_field(m: Any, i: int) -> GeomShape | Line:
+def _height_field(m: Any, i: int) -> GeomShape | ReportLine:
     k = m.geom_dataid[i]
     rows, columns, start = int(m.hfield_nrow[k]), int(m.hfield_ncol[k]), m.hfield_adr[k]
     if rows * columns > MAX_FIELD_POINTS:
         text = f"height field of {rows} x {columns} points: left out, the most is {MAX_FIELD_POINTS}"
-        return Line("", text, "warning")
+        return ReportLine("", text, "warning")
     along, across, high, _ = (float(x) for x in m.hfield_size[k])
     heights = m.hfield_data[start : start + rows * columns].reshape(rows, columns).T * high
     xs, ys = np.linspace(-along, along, columns), np.linspace(-across, across, rows)
@@ -118,7 +118,7 @@ def _bounding_shape(points: Array, what: str) -> GeomShape:
 
 
 # By MuJoCo's mjtGeom.
-SHAPE_MAKERS: dict[int, Callable[[Any, int], GeomShape | Line]] = {
+SHAPE_MAKERS: dict[int, Callable[[Any, int], GeomShape | ReportLine]] = {
     0: _plane,
     1: _height_field,
     2: _sphere,
@@ -130,17 +130,23 @@ SHAPE_MAKERS: dict[int, Callable[[Any, int], GeomShape | Line]] = {
 }
 
 
-def _unused(m: Any, shapes: int) -> Iterator[Line]:
+def _unused(m: Any, shapes: int) -> Iterator[ReportLine]:
     """Yield report lines for the contact settings of geoms and pairs, which are not used."""
     if shapes:
         text = "contype, conaffinity, condim, friction, margin, gap, priority, solmix, solref and solimp are not used: "
-        yield Line("geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note")
+        yield ReportLine(
+            "geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note"
+        )
     for what, field in (("surfacevel", "geom_surfacevel"), ("adhesion", "geom_adhesion")):
         if np.any(getattr(m, field, 0.0)):
-            yield Line("geoms", f"{what} is not used", "warning")
+            yield ReportLine("geoms", f"{what} is not used", "warning")
     if m.npair:
-        yield Line(f"{m.npair} contact pairs", "not used: contacts() has every shape on the floor alone", "warning")
+        yield ReportLine(
+            f"{m.npair} contact pairs", "not used: contacts() has every shape on the floor alone", "warning"
+        )
     if m.nexclude:
-        yield Line(f"{m.nexclude} excluded pairs", "not used: contacts() has every shape on the floor alone", "note")
+        yield ReportLine(
+            f"{m.nexclude} excluded pairs", "not used: contacts() has every shape on the floor alone", "note"
+        )
     if m.nflex:
-        yield Line(f"{m.nflex} flexes", "their shapes are not used", "warning")
+        yield ReportLine(f"{m.nflex} flexes", "their shapes are not used", "warning")

@@ -24,7 +24,7 @@ from bellcrank.formats.yaml_loops import LoopSheet, retype_joints, sheet_loops
 from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array, Body, Joint, Limits, Line, Mimic, matrix, triple
+from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine, matrix, triple
 
 # URDF's joint types -> ours.
 JOINT_TYPES = {"continuous": "revolute", "ball": "spherical"} | {
@@ -90,7 +90,7 @@ def read_urdf(
 @dataclass
 class _UrdfReader:
     angles: AngleReader
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ReportLine] = field(default_factory=list)
 
     def link(self, e: XmlElement) -> Body:
         name = e.require_attribute("name", "the link's name")
@@ -106,7 +106,7 @@ class _UrdfReader:
         """Return the inertia matrix; products of inertia are often omitted and then zero, the moments are required."""
         missing = [k for k in ("ixy", "ixz", "iyz") if k not in e.attributes]
         if missing:
-            self.lines.append(Line(e.name, f"no {', '.join(missing)}: taken as 0", "note"))
+            self.lines.append(ReportLine(e.name, f"no {', '.join(missing)}: taken as 0", "note"))
         xx, yy, zz = (e.number(k) for k in ("ixx", "iyy", "izz"))
         xy, xz, yz = (e.number(k, 0.0) for k in ("ixy", "ixz", "iyz"))
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -118,7 +118,7 @@ class _UrdfReader:
             return np.zeros(3), np.eye(3)
         point, rpy = o.vector("xyz", ORIGIN), o.vector("rpy", ORIGIN)
         R = self.angles.rpy(*rpy)
-        self.lines += [Line(o.name, f"rpy: {note}", "note") for note in self.angles.pop_notes()]
+        self.lines += [ReportLine(o.name, f"rpy: {note}", "note") for note in self.angles.pop_notes()]
         return np.array(point), R
 
     def joint(self, e: XmlElement) -> Joint:
@@ -139,7 +139,7 @@ class _UrdfReader:
             j = replace(j, limits=self.limits(child_element, kind))
             properties.append(_limits_text(j.limits))
         elif kind in ("revolute", "prismatic"):
-            self.lines.append(Line(e.name, "no <limit>: taken as unlimited", "note"))
+            self.lines.append(ReportLine(e.name, "no <limit>: taken as unlimited", "note"))
         if (child_element := e.child("dynamics")) is not None:
             j = replace(j, damping=child_element.number("damping", 0.0), friction=child_element.number("friction", 0.0))
             properties.append(f"damping {j.damping:g}, friction {j.friction:g}")
@@ -148,32 +148,32 @@ class _UrdfReader:
             mimic = Mimic(master, child_element.number("multiplier", 1.0), child_element.number("offset", 0.0))
             j = replace(j, mimic=mimic)
             properties.append(f'moves as {mimic.multiplier:g} * "{master}" + {mimic.offset:g}')
-        self.lines.append(Line(e.name, f"{'; '.join(properties)}: kept"))
+        self.lines.append(ReportLine(e.name, f"{'; '.join(properties)}: kept"))
         return j
 
     def axis(self, e: XmlElement) -> tuple[float, float, float]:
         element = e.child("axis")
         if element is None or "xyz" not in element.attributes:
-            self.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+            self.lines.append(ReportLine(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
         return (1.0, 0.0, 0.0) if element is None else element.vector("xyz", (1.0, 0.0, 0.0))
 
     def limits(self, e: XmlElement, kind: str) -> Limits:
         velocity, effort = (e.number(k, math.inf, infinite=True) for k in ("velocity", "effort"))
         if kind == "continuous" or KINDS[JOINT_TYPES[kind]].nq != 1:
             if not {"lower", "upper"}.isdisjoint(e.attributes):
-                self.lines.append(Line(e.name, f"lower and upper not used: a {kind} joint has none"))
+                self.lines.append(ReportLine(e.name, f"lower and upper not used: a {kind} joint has none"))
             e.read_attributes |= {"lower", "upper"}
             return Limits(velocity=velocity, effort=effort)
         given = {"lower", "upper"} & set(e.attributes)
         if not given:
-            self.lines.append(Line(e.name, "neither lower nor upper: taken as unlimited", "note"))
+            self.lines.append(ReportLine(e.name, "neither lower nor upper: taken as unlimited", "note"))
             return Limits(velocity=velocity, effort=effort)
         lower, upper = (e.number(k, 0.0, infinite=True) for k in ("lower", "upper"))
         if len(given) == 1:
-            self.lines.append(Line(e.name, f"no {({'lower', 'upper'} - given).pop()}: 0, as URDF has it", "note"))
+            self.lines.append(ReportLine(e.name, f"no {({'lower', 'upper'} - given).pop()}: 0, as URDF has it", "note"))
         if lower > upper:
             self.lines.append(
-                Line(e.name, f"lower {lower:g} is above upper {upper:g}: not used, taken as unlimited", "warning")
+                ReportLine(e.name, f"lower {lower:g} is above upper {upper:g}: not used, taken as unlimited", "warning")
             )
             lower, upper = -math.inf, math.inf
         return Limits(lower, upper, velocity, effort)
@@ -193,11 +193,11 @@ class _UrdfReader:
             "fixed" or "floating".
         """
         if base == "fixed":
-            self.lines.append(Line(f'link "{root.name}"', "the ground"))
+            self.lines.append(ReportLine(f'link "{root.name}"', "the ground"))
             return [b for b in bodies if b is not root], root.name, joints
         ground = _unused_name("universe", [b.name for b in bodies])
         free = Joint(_unused_name("root_joint", [j.name for j in joints]), "floating", ground, root.name)
-        self.lines.append(Line(f'link "{root.name}"', f'floats in "{ground}" on joint "{free.name}"'))
+        self.lines.append(ReportLine(f'link "{root.name}"', f'floats in "{ground}" on joint "{free.name}"'))
         return bodies, ground, [free, *joints]
 
 
@@ -250,13 +250,13 @@ def _fixed_to_ground(ground: str, joints: Sequence[Joint]) -> set[str]:
     return fixed_links
 
 
-def _body_line(b: Body, still: set[str]) -> Line:
+def _body_line(b: Body, still: set[str]) -> ReportLine:
     where = f'link "{b.name}"'
     if not b.declared:
-        return Line(where, "no <inertial>: massless")
+        return ReportLine(where, "no <inertial>: massless")
     if b.name in still and b.mass:
-        return Line(where, f"{b.mass:g} kg: not used, for it is part of the ground and does not move", "note")
-    return Line(where, f"{b.mass:g} kg: kept")
+        return ReportLine(where, f"{b.mass:g} kg: not used, for it is part of the ground and does not move", "note")
+    return ReportLine(where, f"{b.mass:g} kg: kept")
 
 
 def _unused_name(name: str, taken: Sequence[str]) -> str:

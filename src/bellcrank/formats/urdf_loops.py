@@ -24,7 +24,7 @@ from bellcrank.errors import ReadError, unknown
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model.loop_checks import TURNING_JOINTS
-from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Line, Loop, Triple, matrix, triple
+from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, Triple, matrix, triple
 from bellcrank.model.pose import orthonormal_axes, perpendicular
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
@@ -44,7 +44,7 @@ class LoopClosures:
 
     loops: list[Loop] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ReportLine] = field(default_factory=list)
 
 
 def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str], angles: AngleReader) -> LoopClosures:
@@ -67,7 +67,7 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
         ends = list(_ends(e, links))
         if kind == "gear":
             loop = _coupling(e, name, [end.require_attribute("link", "the name of a link") for end in ends], joints)
-            result.lines.append(Line(e.name, f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}: kept"))
+            result.lines.append(ReportLine(e.name, f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}: kept"))
         else:
             Q = _axes(e, kind, result)
             for end, letter in zip(ends, "ab", strict=True):
@@ -76,7 +76,7 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
                     Frame(f"{name}.{letter}", end.attributes["link"].strip(), matrix(R @ Q), triple(point))
                 )
             loop = Loop(name, kind, f"{name}.a", f"{name}.b")
-            result.lines.append(Line(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
+            result.lines.append(ReportLine(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
         result.loops.append(loop)
     return result
 
@@ -124,7 +124,7 @@ def _origin(end: XmlElement, angles: AngleReader, closures: LoopClosures) -> tup
         return np.eye(3), ZERO
     point, rpy = element.vector("xyz", ZERO), element.vector("rpy", ZERO)
     R = angles.rpy(*rpy)
-    closures.lines += [Line(element.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
+    closures.lines += [ReportLine(element.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
     return R, point
 
 
@@ -134,7 +134,7 @@ def _axes(e: XmlElement, kind: str, closures: LoopClosures) -> Array:
         return np.eye(3)
     axis = e.child("axis")
     if axis is None or "xyz" not in axis.attributes:
-        closures.lines.append(Line(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+        closures.lines.append(ReportLine(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
     z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(z))
     if length < 1e-9:

@@ -21,7 +21,7 @@ from typing import Any
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.formats.file_bytes import file_bytes
 from bellcrank.formats.urdf_loops import LoopClosures
-from bellcrank.model.parts import EQUATIONS, Frame, Joint, Line, Loop
+from bellcrank.model.parts import EQUATIONS, Frame, Joint, Loop, ReportLine
 from bellcrank.optional_imports import optional_import
 
 KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
@@ -137,7 +137,7 @@ def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
     return a, b
 
 
-def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[Line]]:
+def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[ReportLine]]:
     """Return the `joints` with the types that the `sheet` gives them, and lines for the report."""
     by_name = {j.name: j for j in joints}
     lines = []
@@ -151,7 +151,7 @@ def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint
         elif kind != "FIXED":
             new_joint = replace(new_joint, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
         by_name[name] = new_joint
-        lines.append(Line(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {sheet.source}", "note"))
+        lines.append(ReportLine(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {sheet.source}", "note"))
     return list(by_name.values()), lines
 
 
@@ -166,12 +166,12 @@ def sheet_loops(sheet: LoopSheet, links: Sequence[str]) -> LoopClosures:
             result.frames.append(Frame(f"{name}.{letter}", link))
         result.loops.append(Loop(name, LOOP_TYPES[kind], f"{name}.a", f"{name}.b"))
         result.lines.append(
-            Line(
+            ReportLine(
                 f'closed_loop "{name}"',
                 f"{kind}: {LOOP_TYPES[kind]}, {EQUATIONS[LOOP_TYPES[kind]]} equations (from {sheet.source})",
             )
         )
     if sheet.motors:
-        result.lines.append(Line("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
-    result.lines += [Line(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
+        result.lines.append(ReportLine("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
+    result.lines += [ReportLine(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
     return result

@@ -59,7 +59,7 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class PlaceTree:
     """The places of a recursion, parents before children.
 
     `children` has the shape (places, most children), with -1 where there are fewer. `elements` gives for an input and
@@ -83,7 +83,7 @@ class Recursion(Graph):
         output: tuple[str, int],
         cells: Sequence[Cell],
         tables: Sequence[Array],
-        tree: Tree,
+        tree: PlaceTree,
         has_parallel_runs: bool = False,
         shape: Shape = (),
     ) -> None:
@@ -117,7 +117,7 @@ class Recursion(Graph):
     shape: Shape  # shape of the output
     cells: tuple[Cell, ...]
     tables: tuple[Array, ...]
-    tree: Tree
+    tree: PlaceTree
     has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
     # Makes the same recursion with fewer runs; its arguments limit their length and number.
     recut: Callable[..., Recursion] | None

@@ -2,7 +2,7 @@
 
 from bellcrank.model.construction import mechanism_of
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Line, Loop, Mimic, Report, Spring
+from bellcrank.model.parts import Body, Frame, Joint, Limits, Loop, Mimic, Report, ReportLine, Spring
 from bellcrank.model.tree import Tree, regrouped
 
 __all__ = [
@@ -10,11 +10,11 @@ __all__ = [
     "Frame",
     "Joint",
     "Limits",
-    "Line",
     "Loop",
     "Mechanism",
     "Mimic",
     "Report",
+    "ReportLine",
     "Spring",
     "Tree",
     "mechanism_of",

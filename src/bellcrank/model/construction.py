@@ -17,7 +17,19 @@ from bellcrank.model.loop_checks import FrameEnds, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.outline import Outline
-from bellcrank.model.parts import Array, Body, Frame, Joint, Line, Loop, Report, Spring, matrix, triple, with_unit_axes
+from bellcrank.model.parts import (
+    Array,
+    Body,
+    Frame,
+    Joint,
+    Loop,
+    Report,
+    ReportLine,
+    Spring,
+    matrix,
+    triple,
+    with_unit_axes,
+)
 from bellcrank.parameters import Parameters, has_free, nominal
 
 WeldedPose = tuple[str, Array, Array]  # body, rotation and point in the body's frame
@@ -37,7 +49,7 @@ def mechanism_of(
     ground: str = "ground",
     gravity: Sequence[float] = (0.0, 0.0, -9.81),
     source: str = "builder",
-    lines: Sequence[Line] = (),
+    lines: Sequence[ReportLine] = (),
     checks: str = "error",
 ) -> Mechanism:
     """Return the mechanism of checked, merged and sorted parts.
@@ -98,7 +110,7 @@ def mechanism_of(
     given_parameters = Parameters(gravity, bodies, joints, frames, loops, springs)
     unused = [parameter for parameter in given_parameters if parameter not in mechanism.parameters]
     report_lines += [
-        Line(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in unused
+        ReportLine(f'parameter "{parameter}"', "moves nothing and is not used", "warning") for parameter in unused
     ]
     reported = replace(mechanism, report=Report(source, tuple(report_lines)))
     # The parts are equal, so their parameters are not searched again.
@@ -114,7 +126,9 @@ def _is_not_scalar(x: object) -> bool:
     return bool(x.ndim) if isinstance(x, np.ndarray) else isinstance(x, Collection)
 
 
-def _check_parts(bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str) -> list[Line]:
+def _check_parts(
+    bodies: Sequence[Body], joints: Sequence[Joint], frames: Sequence[Frame], ground: str
+) -> list[ReportLine]:
     """Raise a ModelError for invalid names and numbers; return the other report lines of the joints."""
     known = dict.fromkeys([ground, *(b.name for b in bodies)])
     part_checks.check_names("body", [ground, *(b.name for b in bodies)])
@@ -137,7 +151,7 @@ class _WeldMerger:
         self.poses: dict[str, WeldedPose] = {ground: (ground, UNMOVED_ROTATION, UNMOVED_POINT)}
         self.merged_parts = {b.name: [b] for b in bodies}
         self.moving_joints: list[Joint] = []
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
 
     def add(self, j: Joint) -> None:
         """Add the next joint; the joint of its parent must have been added before."""
@@ -167,7 +181,7 @@ class _WeldMerger:
             self.merged_parts[body].append(moved)
         elif link.mass:
             what, level = f"{what}; its {link.mass:g} kg do not move and are not used", "note"
-        self.lines.append(Line(f'joint "{j.name}"', what, level))
+        self.lines.append(ReportLine(f'joint "{j.name}"', what, level))
 
 
 def _parents_first(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) -> list[Joint]:
@@ -215,7 +229,7 @@ def _parents_first(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) 
     return order
 
 
-def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) -> list[Line]:
+def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) -> list[ReportLine]:
     """Return warnings about physically impossible inertias; raise a ModelError where `checks` is "error"."""
     turns = turning_directions(welded.moving_joints, welded.ground)
     valid_keys: set[tuple[object, ...]] = set()  # keys of valid bodies, which identical bodies share
@@ -263,7 +277,9 @@ def _merge_bodies(parts: Sequence[Body]) -> Body:
     )
 
 
-def _massless_warnings(bodies: Sequence[Body], joints: Sequence[Joint], checks: str, inner: set[str]) -> list[Line]:
+def _massless_warnings(
+    bodies: Sequence[Body], joints: Sequence[Joint], checks: str, inner: set[str]
+) -> list[ReportLine]:
     """Return warnings about massless moving bodies; `inner` are parts of beams, which are massless by design."""
     bare = []
     for b, j in zip(bodies, joints, strict=True):
@@ -276,11 +292,11 @@ def _massless_warnings(bodies: Sequence[Body], joints: Sequence[Joint], checks: 
                 "Give it one, make the joint fixed, or leave its inertia out altogether if it is meant to be massless."
             )
         what = "no inertia given" if not b.declared else f"mass {b.mass:g} kg"
-        bare.append(Line(where, f'{what}: massless, moving on joint "{j.name}"', "warning"))
+        bare.append(ReportLine(where, f'{what}: massless, moving on joint "{j.name}"', "warning"))
     return part_checks.summarize_lines(bare, "move and are massless. The first")
 
 
-def _resolve_mimics(joints: Sequence[Joint], known: set[str], checks: str) -> tuple[list[Joint], list[Line]]:
+def _resolve_mimics(joints: Sequence[Joint], known: set[str], checks: str) -> tuple[list[Joint], list[ReportLine]]:
     """Resolve chains of mimic joints to the joint that has the coordinate; `known` includes fixed joints."""
     by_name = {j.name: j for j in joints}
     lines = []
@@ -290,7 +306,7 @@ def _resolve_mimics(joints: Sequence[Joint], known: set[str], checks: str) -> tu
             if checks == "error" or j.mimic.joint in known:
                 raise ModelError(f'joint "{j.name}" mimics: {lost}')
             by_name[j.name] = replace(j, mimic=None)
-            lines.append(Line(f'joint "{j.name}"', f"mimic not used, it moves by itself: {lost}", "warning"))
+            lines.append(ReportLine(f'joint "{j.name}"', f"mimic not used, it moves by itself: {lost}", "warning"))
     resolved = [_resolve_mimic(j, by_name) for j in by_name.values()]
     return resolved, part_checks.summarize_lines(lines, "mimic joints that do not exist. The first", "joints")
 

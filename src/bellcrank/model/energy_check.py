@@ -22,7 +22,7 @@ from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import NEGLIGIBLE_MOMENT
-from bellcrank.model.parts import Array, Body, Joint, Line, Triple
+from bellcrank.model.parts import Array, Body, Joint, ReportLine, Triple
 from bellcrank.parameters import nominal
 from bellcrank.spatial.vector import AXES, ZERO, Force, Motion
 
@@ -98,7 +98,7 @@ def has_planar_inertia(inertia: Array, turns: TurningDirections) -> bool:
     return bool(np.abs(in_plane).max() <= RELATIVE_ROUNDING * np.abs(inertia).max())
 
 
-def check_energy(mechanism: Mechanism) -> Iterator[Line]:
+def check_energy(mechanism: Mechanism) -> Iterator[ReportLine]:
     """Raise a ModelError if a mass matrix of `mechanism` has a negative eigenvalue; yield a warning if one may have."""
     m = mechanism.at() if mechanism.parameters else mechanism
     yield from _check_digits(m)
@@ -134,7 +134,7 @@ def check_energy(mechanism: Mechanism) -> Iterator[Line]:
         f"mass matrices at {SAMPLED_CONFIGURATIONS} configurations have no negative eigenvalue, which does not prove "
         "it for all others"
     )
-    yield Line(f"{noun} {listed}", f"{what}; {evidence}", "warning")
+    yield ReportLine(f"{noun} {listed}", f"{what}; {evidence}", "warning")
 
 
 def _is_proven(b: Body, turns: TurningDirections) -> bool:
@@ -143,7 +143,7 @@ def _is_proven(b: Body, turns: TurningDirections) -> bool:
     return bool(b.mass >= 0.0 and least >= -max(RELATIVE_ROUNDING * np.abs(b.inertia).max(), NEGLIGIBLE_MOMENT))
 
 
-def _check_digits(m: Mechanism) -> Iterator[Line]:
+def _check_digits(m: Mechanism) -> Iterator[ReportLine]:
     """Raise a ModelError if the moments of a joint are rounding error, because parts are far away.
 
     Yield a warning if few digits are left.
@@ -164,7 +164,7 @@ def _check_digits(m: Mechanism) -> Iterator[Line]:
             "towards the bodies."
         )
     if digits < WARNING_DIGITS:
-        yield Line(f'joint "{name}"', f"{description} {digits:.0f} digits are left", "warning")
+        yield ReportLine(f'joint "{name}"', f"{description} {digits:.0f} digits are left", "warning")
 
 
 def _remaining_digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str, float, float]]]:

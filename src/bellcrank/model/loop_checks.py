@@ -13,7 +13,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model import part_checks
 from bellcrank.model.joints import KINDS
-from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Line, Loop, Spring
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, Array, Frame, Joint, Loop, ReportLine, Spring
 from bellcrank.parameters import nominal
 
 TURNING_JOINTS = ("revolute", "helical")
@@ -62,7 +62,7 @@ class FrameEnds:
         return f.body, np.array([*f.rotation, f.point], dtype=float)
 
 
-def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint]) -> Iterator[Line]:
+def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint]) -> Iterator[ReportLine]:
     """Raise a ModelError for invalid loops; yield warnings about redundant ones.
 
     Parameters
@@ -97,7 +97,7 @@ def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint])
     yield from _duplicate_couplings(loops, by_name)
 
 
-def check_springs(springs: Sequence[Spring], ends: FrameEnds) -> Iterator[Line]:
+def check_springs(springs: Sequence[Spring], ends: FrameEnds) -> Iterator[ReportLine]:
     """Raise a ModelError for invalid `springs` between the frames `ends`; yield warnings about suspicious ones."""
     part_checks.check_names("spring", [s.name for s in springs])
     for s in springs:
@@ -109,9 +109,11 @@ def check_springs(springs: Sequence[Spring], ends: FrameEnds) -> Iterator[Line]:
             if nominal(getattr(s, what)) < 0.0:
                 raise ModelError(f"{where}: {what} is {nominal(getattr(s, what)):g}; expected zero or more.")
         if nominal(s.stiffness) < 0.0:
-            yield Line(where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest length", "warning")
+            yield ReportLine(
+                where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest length", "warning"
+            )
         if isinstance(s.stiffness, float) and isinstance(s.damping, float) and s.stiffness == s.damping == 0.0:
-            yield Line(where, "has neither stiffness nor damping: it does nothing", "warning")
+            yield ReportLine(where, "has neither stiffness nor damping: it does nothing", "warning")
 
 
 def _check_relation(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
@@ -165,7 +167,7 @@ def _check_coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None
         )
 
 
-def _duplicate_loops(loops: Sequence[Loop], ends: FrameEnds) -> Iterator[Line]:
+def _duplicate_loops(loops: Sequence[Loop], ends: FrameEnds) -> Iterator[ReportLine]:
     """Yield warnings about loops of the same kind at the same place."""
     by_bodies: dict[tuple[str, frozenset[str]], list[tuple[Loop, EndPose, EndPose]]] = {}
     for loop in loops:
@@ -187,7 +189,7 @@ def _same_end(one: EndPose, other: EndPose) -> bool:
     return one[0] == other[0] and bool(np.abs(one[1] - other[1]).max() <= SAME_END_TOLERANCE)
 
 
-def _duplicate_couplings(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[Line]:
+def _duplicate_couplings(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> Iterator[ReportLine]:
     """Yield warnings about gears, racks and mimics between the same two joints."""
     known_laws: dict[tuple[str, str], tuple[str, tuple[float, float]]] = {}
     mimics = [
@@ -204,13 +206,13 @@ def _duplicate_couplings(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> 
         known_laws.setdefault(pair, (loop.name, law))
 
 
-def _report_duplicate(loop: Loop, other: Loop, law: Sequence[float], earlier_law: Sequence[float]) -> Iterator[Line]:
+def _report_duplicate(loop: Loop, other: Loop, law: Sequence[float], earlier_law: Sequence[float]) -> Iterator[ReportLine]:
     if not np.allclose(law, earlier_law, rtol=SAME_END_TOLERANCE, atol=SAME_END_TOLERANCE):
         raise ModelError(
             f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one requires {_law_text(law)} '
             f"and the other {_law_text(earlier_law)}. Remove one of them."
         )
-    yield Line(f'loop "{loop.name}"', f'equals "{other.name}": redundant', "warning")
+    yield ReportLine(f'loop "{loop.name}"', f'equals "{other.name}": redundant', "warning")
 
 
 def _law_text(law: Sequence[float]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.errors import ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Line, Matrix
+from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Matrix, ReportLine
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem
 
@@ -176,14 +176,14 @@ def raise_inertia_defect(defect: InertiaDefect | None) -> None:
         )
 
 
-def defect_lines(defects: Sequence[InertiaDefect]) -> list[Line]:
+def defect_lines(defects: Sequence[InertiaDefect]) -> list[ReportLine]:
     """Return the report lines of the defects `defects`: one warning, with notes for each where there are several."""
     ranked = sorted(defects, key=lambda d: -d.relative_size)
-    lines = [Line(f'body "{d.name}"', f"{d.description}", "warning") for d in ranked]
+    lines = [ReportLine(f'body "{d.name}"', f"{d.description}", "warning") for d in ranked]
     return summarize_lines(lines, "have a physically impossible inertia, used as it is. The worst")
 
 
-def summarize_lines(lines: Sequence[Line], what: str, noun: str = "bodies") -> list[Line]:
+def summarize_lines(lines: Sequence[ReportLine], what: str, noun: str = "bodies") -> list[ReportLine]:
     """Return one warning in place of many, which become notes.
 
     Parameters
@@ -197,11 +197,11 @@ def summarize_lines(lines: Sequence[Line], what: str, noun: str = "bodies") -> l
     """
     if len(lines) < 2:
         return list(lines)
-    head = Line(f"{len(lines)} {noun}", f"{what}: {lines[0].element}, {lines[0].outcome}", "warning")
+    head = ReportLine(f"{len(lines)} {noun}", f"{what}: {lines[0].element}, {lines[0].outcome}", "warning")
     return [head, *(replace(line, level="note") for line in lines)]
 
 
-def check_joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
+def check_joint(j: Joint, known: Collection[str]) -> Iterator[ReportLine]:
     """Raise a ModelError if a joint is invalid; yield notes and warnings.
 
     Parameters
@@ -238,26 +238,26 @@ def check_joint(j: Joint, known: Collection[str]) -> Iterator[Line]:
     yield from _unused_properties(where, j)
     yield from _check_limits(where, j)
     if j.stiffness and KINDS[j.kind].nq != KINDS[j.kind].nv:
-        yield Line(
+        yield ReportLine(
             where,
             f"stiffness {j.stiffness:g} not used: a {j.kind} joint has no angle that a spring could measure",
             "warning",
         )
     if j.stiffness < 0.0:
-        yield Line(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
+        yield ReportLine(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
 
 
-def _check_limits(where: str, j: Joint) -> Iterator[Line]:
+def _check_limits(where: str, j: Joint) -> Iterator[ReportLine]:
     lim = j.limits
     if any(map(math.isnan, (lim.lower, lim.upper, lim.velocity, lim.effort))):
         raise ModelError(f"{where}: limits hold a NaN: {lim}.")
     if lim.lower > lim.upper:
         raise ModelError(f"{where}: lower limit {lim.lower:g} is above the upper limit {lim.upper:g}; swap them.")
     if lim.lower == lim.upper and j.kind != "fixed":
-        yield Line(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
+        yield ReportLine(where, f"limits allow no motion: lower = upper = {lim.lower:g}", "warning")
 
 
-def _check_second_axis(where: str, j: Joint) -> Iterator[Line]:
+def _check_second_axis(where: str, j: Joint) -> Iterator[ReportLine]:
     off = 1.0 if j.second_axis is None else abs(cosine(j.axis, j.second_axis))
     if off > MAX_AXES_COSINE:
         raise ModelError(
@@ -266,30 +266,32 @@ def _check_second_axis(where: str, j: Joint) -> Iterator[Line]:
             "in the child."
         )
     if off > 1e-9:
-        yield Line(where, f"second_axis is {off:.1e} rad from perpendicular to axis: made perpendicular", "note")
+        yield ReportLine(where, f"second_axis is {off:.1e} rad from perpendicular to axis: made perpendicular", "note")
 
 
-def _unused_properties(where: str, j: Joint) -> Iterator[Line]:
+def _unused_properties(where: str, j: Joint) -> Iterator[ReportLine]:
     """Yield warnings about properties that the joint's type does not use."""
     if j.pitch and j.kind != "helical":
-        yield Line(where, f"pitch {j.pitch:g} not used: only helical joints have one, and this is {j.kind}", "warning")
+        yield ReportLine(
+            where, f"pitch {j.pitch:g} not used: only helical joints have one, and this is {j.kind}", "warning"
+        )
     if j.kind == "helical" and not j.pitch:
-        yield Line(where, "pitch is 0: it turns without sliding, as a revolute joint", "note")
+        yield ReportLine(where, "pitch is 0: it turns without sliding, as a revolute joint", "note")
     if j.second_axis is not None and j.kind != "universal":
         shown = _format_numbers(j.second_axis)
-        yield Line(
+        yield ReportLine(
             where, f"second_axis {shown} not used: only universal joints have one, and this is {j.kind}", "warning"
         )
     if j.axis != (0.0, 0.0, 1.0) and j.kind in ("fixed", "spherical", "floating"):
-        yield Line(where, f"axis {_format_numbers(j.axis)} not used: a {j.kind} joint has none", "warning")
+        yield ReportLine(where, f"axis {_format_numbers(j.axis)} not used: a {j.kind} joint has none", "warning")
     if j.kind == "fixed":
         given = [what for what in ("armature", "damping", "friction", "stiffness") if getattr(j, what)]
         given += ["limits"] * (j.limits != Limits()) + ["mimic"] * (j.mimic is not None)
         if given:
-            yield Line(where, f"{', '.join(given)} not used: a fixed joint does not move", "warning")
+            yield ReportLine(where, f"{', '.join(given)} not used: a fixed joint does not move", "warning")
 
 
-def check_direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Line]:
+def check_direction(where: str, what: str, axis: Sequence[float]) -> Iterator[ReportLine]:
     """Raise a ModelError if an axis has no direction; yield a note where it is normalised.
 
     Parameters
@@ -309,7 +311,7 @@ def check_direction(where: str, what: str, axis: Sequence[float]) -> Iterator[Li
             "direction that the joint turns about or slides along, such as (0, 0, 1)."
         )
     if abs(length - 1.0) > 1e-9:
-        yield Line(where, f"{what} has length {length:.9g}; normalised", "note")
+        yield ReportLine(where, f"{what} has length {length:.9g}; normalised", "note")
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:

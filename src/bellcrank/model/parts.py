@@ -187,7 +187,7 @@ class Spring:
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """One line of a mechanism's report: an element of the source and its outcome."""
 
     element: str
@@ -200,10 +200,10 @@ class Report:
     """Every element of the source and its outcome. Nothing is dropped silently."""
 
     source: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ReportLine, ...] = ()
 
     @property
-    def warnings(self) -> tuple[Line, ...]:
+    def warnings(self) -> tuple[ReportLine, ...]:
         """The lines that are warnings."""
         return tuple(line for line in self.lines if line.level == "warning")
 

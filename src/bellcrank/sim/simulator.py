@@ -50,7 +50,7 @@ from bellcrank.sim.settings import (
     with_shortcuts,
 )
 from bellcrank.sim.step_check import StepCheck
-from bellcrank.sim.step_time import StepTime, step_time
+from bellcrank.sim.step_time import PredictedStepTime, step_time
 from bellcrank.sim.stiff_damping import check_damping
 from bellcrank.sim.stiff_elements import check_run_start
 from bellcrank.sim.summary import EMPTY_SUMMARY, parse_summary
@@ -276,7 +276,7 @@ class Simulator:
             return cached
 
     @property
-    def predicted(self) -> StepTime:
+    def predicted(self) -> PredictedStepTime:
         """Return the expected duration of a step (adaptive: of a try) on this computer, before it is compiled."""
         adaptive = self.integrator.adaptive
         return step_time(self.program((adaptive, True) if adaptive or self.events else None).tick)

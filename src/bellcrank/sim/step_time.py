@@ -14,7 +14,7 @@ from bellcrank.graph.inline import inline_small
 
 
 @dataclass(frozen=True)
-class StepTime:
+class PredictedStepTime:
     """Seconds per step on one core: of a single run, and of each run in a large batch."""
 
     one: float
@@ -24,9 +24,9 @@ class StepTime:
         return f"{1e9 * self.one:.0f} ns a step, {1e9 * self.batch:.0f} ns in a batch"
 
 
-def step_time(tick: Graph) -> StepTime:
+def step_time(tick: Graph) -> PredictedStepTime:
     """Return the predicted duration of a `tick`."""
     graph = inline_small(tick)
     graph_parts = parts(graph)
     work, path = costs(single_state=True).seconds(graph_parts), critical_path_seconds(graph)
-    return StepTime(max(work, path), costs().seconds(graph_parts))
+    return PredictedStepTime(max(work, path), costs().seconds(graph_parts))

@@ -16,7 +16,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import from_saha, from_wong
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Line, triple
+from bellcrank.model.parts import ReportLine, triple
 
 
 @cache
@@ -218,10 +218,10 @@ def _saha(name: str, table: Mapping[str, Any]) -> Mechanism:
     )
 
 
-def _lines(table: Mapping[str, Any]) -> list[Line]:
+def _lines(table: Mapping[str, Any]) -> list[ReportLine]:
     """Return the sources and the note for the head of the report."""
-    note = [Line("table", table["note"], "note")] if "note" in table else []
-    return [*(Line("source", text) for text in table["cite"]), *note]
+    note = [ReportLine("table", table["note"], "note")] if "note" in table else []
+    return [*(ReportLine("source", text) for text in table["cite"]), *note]
 
 
 def _radians(degrees: Sequence[float]) -> list[float]:

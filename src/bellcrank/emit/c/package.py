@@ -31,7 +31,7 @@ from bellcrank.emit.c.routine import (
     unique_name,
 )
 from bellcrank.emit.c.step_function import step_statements
-from bellcrank.emit.c.stepper import Member, Stepper
+from bellcrank.emit.c.stepper import ExportedProgram, Member
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, identifier, markdown, source
@@ -48,7 +48,7 @@ class Package:
         self,
         name: str,
         graphs: Mapping[str, Graph],
-        stepper: Stepper | None = None,
+        stepper: ExportedProgram | None = None,
         dtype: str = "float64",
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.emit.c import sincos_text
 from bellcrank.emit.c.routine import FIXED_LOOPS, Declaration, Routine, unique_name
-from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS, RecursionLayout
+from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS, WorkspaceLayout
 from bellcrank.emit.cpu.scheduling import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, CellOperand, LoopBody
@@ -32,7 +32,7 @@ class RolledText(Routine):
 
     def __init__(self, graph: Recursion, d: Declaration) -> None:
         super().__init__(graph, d)
-        self.r, self.layout, self.workspace = graph, RecursionLayout(graph, 1, 1), unique_name("w", self.used_names)
+        self.r, self.layout, self.workspace = graph, WorkspaceLayout(graph, 1, 1), unique_name("w", self.used_names)
         self.calls_sincos = self.layout.padded_angles >= sincos_text.GROUP_SIZE
         self.loop_names = {x: unique_name(x, self.used_names) for x in ("begin", "count", "i", "turn", "n", "run")}
         self.tables = {

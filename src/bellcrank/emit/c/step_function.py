@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from bellcrank.emit.c.stepper import Stepper
+from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.graph.counters import WORD_RANGE
 from bellcrank.graph.program import BAD_STEP, FINISHED
 
 MAX_STEP_LITERAL = {"": "1e300", "f": "1e30f"}  # seconds, by the suffix of numbers
 
 
-def step_statements(s: Stepper, real: str, suffix: str, arrays: Sequence[str], call: Callable[..., str]) -> list[str]:
+def step_statements(
+    s: ExportedProgram, real: str, suffix: str, arrays: Sequence[str], call: Callable[..., str]
+) -> list[str]:
     """Return the statements of the function that advances the state by one step.
 
     Parameters
@@ -37,7 +39,7 @@ def step_statements(s: Stepper, real: str, suffix: str, arrays: Sequence[str], c
     return [*declarations, *(f"(void){a};" for a in idle), *lines[len(declarations) :]]
 
 
-def _fixed_step(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
+def _fixed_step(s: ExportedProgram, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
     size = len(s.state)
     declarations, end = [f"{real} next[{size}];", f"{real} status[1];"], ["memcpy(state, next, sizeof(next));"]
     end += ["return (int)status[0];"]
@@ -57,7 +59,7 @@ def _fixed_step(s: Stepper, real: str, suffix: str, call: Callable[..., str]) ->
     ]
 
 
-def _renew_if_fresh(s: Stepper, suffix: str, call: Callable[..., str], before: str, after: str) -> list[str]:
+def _renew_if_fresh(s: ExportedProgram, suffix: str, call: Callable[..., str], before: str, after: str) -> list[str]:
     fresh = s.field_offsets["fresh"]
     return [f"if ({before}[{fresh}] > 0.5{suffix}) {{", f"    {call('renew', before, after)}", "}"]
 
@@ -67,7 +69,7 @@ def _step_check(step: str, suffix: str) -> list[str]:
     return [f"if (!({step} > 0.0{suffix} && {step} < {MAX_STEP_LITERAL[suffix]})) {{", f"    return {BAD_STEP};", "}"]
 
 
-def _counter(s: Stepper, name: str, suffix: str) -> tuple[str, list[str]]:
+def _counter(s: ExportedProgram, name: str, suffix: str) -> tuple[str, list[str]]:
     """Return a counter of the state as an expression, and statements that increment it."""
     index = s.field_offsets[name]
     if s.program.layout.words(name) == 1:
@@ -77,7 +79,7 @@ def _counter(s: Stepper, name: str, suffix: str) -> tuple[str, list[str]]:
     return f"({high} * {word} + {low})", [*more, f"    {high} += 1.0{suffix};", "}"]
 
 
-def _step_to_grid_point(s: Stepper, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
+def _step_to_grid_point(s: ExportedProgram, real: str, suffix: str, call: Callable[..., str]) -> list[str]:
     """Return the loop to the next grid point, an integer number of steps from the start.
 
     A step that an event stopped continues to the same point.

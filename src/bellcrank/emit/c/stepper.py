@@ -53,7 +53,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Stepper:
+class ExportedProgram:
     """Functions of a Program with constant flags folded."""
 
     program: Program
@@ -87,7 +87,7 @@ class Stepper:
 
     @cached_property
     def renews(self) -> bool:
-        """Return whether a tick can require a renewal: a sample, or a multistep memory after an event."""
+        """Return whether a tick can need a call of `renew`: a sample, or a multistep memory after an event."""
         p = self.program
         if p.renew is None:
             return False

@@ -29,7 +29,7 @@ MAX_DIRECT_CALLS = 40  # runs that are called one by one; with more, a loop over
 
 
 @dataclass
-class RecursionLayout:
+class WorkspaceLayout:
     """Layout of the workspace, in slots as wide as the lanes."""
 
     r: Recursion
@@ -101,7 +101,7 @@ class RecursionCode:
             Name of the function, and prefix of those of its loops.
         """
         self.r, self.lanes, self.trig_width, self.dtype, self.tag = r, lanes, trig_width, dtype, tag
-        self.layout = RecursionLayout(r, trig_width, lanes)
+        self.layout = WorkspaceLayout(r, trig_width, lanes)
         self.w = Writer(lanes, dtype)
         self.patterns = list(dict.fromkeys(run.cells for run in r.tree.runs))
         self.runs_of = {p: [run for run in r.tree.runs if run.cells == p] for p in self.patterns}

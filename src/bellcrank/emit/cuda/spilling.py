@@ -17,7 +17,7 @@ from bellcrank.graph import Node
 
 
 class SpillStep(NamedTuple):
-    """One action: compute a unit, spill a node to a slot ("spill"), reload it from there ("reload"), or drop a value."""
+    """One action: compute a unit, "spill" a node to a slot, "reload" it from there, or drop a value."""
 
     action: str
     unit: Unit | None = None
