@@ -57,7 +57,7 @@ def damped() -> System:
     return bc.system(slider(), control=lambda t, q, v, x, u: [-2600.0 * v["x"]])
 
 
-def doubt(run: Record) -> float:
+def step_error(run: Record) -> float:
     return float(run.provenance["change by half the step"]["change"])
 
 
@@ -179,16 +179,16 @@ def test_resolved_runs_reach_their_end() -> None:
         "chaos": bc.simulate(bc.zoo.chain(2), 60.0, q0=[2.5, 1.0], every=0.1),
     }
     assert {name: run.stops[0].reason for name, run in runs.items()} == dict.fromkeys(runs, "end")
-    assert max(map(doubt, runs.values())) < 0.005
+    assert max(map(step_error, runs.values())) < 0.005
 
 
 @pytest.mark.parametrize("name", sorted(INTEGRATORS))
 def test_the_estimate_is_that_of_every_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps that are looked at stand for all of them."""
     how: dict[str, Any] = {"q0": [2.0], "integrator": name, "step": 4e-2, "solver": bc.Solver(resolve=1.0)}
-    some = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
+    some = step_error(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
     monkeypatch.setattr(step_check, "CHECK_INTERVAL_STEPS", 1)
-    every = doubt(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
+    every = step_error(bc.simulate(bc.zoo.pendulum(), 40.0, **how))
     assert every / 3.0 < some < 3.0 * every
 
 
@@ -204,7 +204,7 @@ def test_step_check_changes_no_state_and_agrees_in_lanes() -> None:
     worst = batch.provenance["change by half the step"]
     with pytest.warns(RuntimeWarning, match="is not resolved"):
         alone = bc.simulate(m, 1.0, **{**how, "v0": v0[worst["run"]]})
-    assert doubt(alone) == worst["change"]
+    assert step_error(alone) == worst["change"]
     assert batch.stops[worst["run"]].message == alone.stops[0].message
 
 
@@ -225,9 +225,9 @@ def test_stepper_and_run_have_the_same_step_error(every: float) -> None:
         env.step()
     worst = run.provenance["change by half the step"]
     np.testing.assert_array_equal(env.state[:, 0], run.q[:, -1, 0])
-    assert env.doubt[worst["run"]] == worst["change"] == env.doubt.max() > 0.01
+    assert env.step_error[worst["run"]] == worst["change"] == env.step_error.max() > 0.01
     env.reset(np.arange(5) == worst["run"])
-    assert env.doubt[worst["run"]] == 0.0
-    assert (env.doubt > 0.0).sum() == 4
+    assert env.step_error[worst["run"]] == 0.0
+    assert (env.step_error > 0.0).sum() == 4
     with pytest.raises(InputError, match="make it with resolve"):
-        _ = bc.stepper(bc.system(m), outputs=["x.q"]).doubt
+        _ = bc.stepper(bc.system(m), outputs=["x.q"]).step_error

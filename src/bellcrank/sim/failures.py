@@ -110,12 +110,12 @@ def unresolved_message(o: Outcome, element: str, run: int) -> str:
     run
         Number of the run.
     """
-    doubt, tolerance, h = (float(o.final_value(name)[run]) for name in ("doubt", "resolve", "h"))
-    worst_time = float(o.final_value("doubt_at")[run])
-    changed = f"by {100 * doubt:.2g} % of its way" if doubt < 1.0 else "by more than its way"
+    step_error, tolerance, h = (float(o.final_value(name)[run]) for name in ("step_error", "resolve", "h"))
+    worst_time = float(o.final_value("step_error_time")[run])
+    changed = f"by {100 * step_error:.2g} % of its way" if step_error < 1.0 else "by more than its way"
     # Steps that are implicit in forces which they do not resolve are of first order with any method.
     order = o.integrator.order if o.dynamics.implicit is None else 1
-    share = max((0.5 * tolerance / doubt) ** (1 / order), MIN_STEP_SHARE)
+    share = max((0.5 * tolerance / step_error) ** (1 / order), MIN_STEP_SHARE)
     shorter = _shorter_step(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
     return (
         f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at '

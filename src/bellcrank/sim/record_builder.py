@@ -213,9 +213,9 @@ def _provenance(o: Outcome, event_rows: list[dict[str, Any]] | None) -> dict[str
 
 def unresolved_runs(o: Outcome) -> Array:
     """Return a mask of the unresolved runs of `o`: they ended, but with steps that were too long."""
-    if "doubt" not in o.layout:
+    if "step_error" not in o.layout:
         return np.zeros(o.runs, bool)
-    return np.asarray((o.final_value("status") == FINISHED) & (o.final_value("doubt") > o.final_value("resolve")))
+    return np.asarray((o.final_value("status") == FINISHED) & (o.final_value("step_error") > o.final_value("resolve")))
 
 
 def warn_unresolved(o: Outcome, record: Record) -> None:
@@ -231,7 +231,7 @@ def warn_unresolved(o: Outcome, record: Record) -> None:
     unresolved_indices = np.flatnonzero(unresolved_runs(o))
     if not len(unresolved_indices):
         return
-    worst = int(unresolved_indices[np.argmax(o.final_value("doubt")[unresolved_indices])])
+    worst = int(unresolved_indices[np.argmax(o.final_value("step_error")[unresolved_indices])])
     run_text = (
         f"run {worst}, the worst of {len(unresolved_indices)} that are not resolved, of {o.runs}: "
         if o.runs > 1
@@ -269,25 +269,25 @@ def warn_lost_motion(o: Outcome, record: Record) -> None:
 
 def _step_change(o: Outcome) -> dict[str, Any]:
     """Return the largest relative change by halving the steps, with element, time and run."""
-    if "doubt" not in o.layout:
+    if "step_error" not in o.layout:
         return {}
-    doubt = np.nan_to_num(o.final_value("doubt"), nan=np.inf)
-    run = int(np.argmax(doubt))
+    step_error = np.nan_to_num(o.final_value("step_error"), nan=np.inf)
+    run = int(np.argmax(step_error))
     change = {
-        "change": float(doubt[run]),
+        "change": float(step_error[run]),
         "of": _doubtful_element(o, run),
-        "time": float(o.final_value("doubt_at")[run]),
+        "time": float(o.final_value("step_error_time")[run]),
     }
     return {"change by half the step": change | ({"run": run} if o.runs > 1 else {})}
 
 
 def _doubtful_element(o: Outcome, run: int) -> str:
     """Return the element of the state that halving the step would change most."""
-    return o.dynamics.elements[int(o.final_value("doubt_of")[run])]
+    return o.dynamics.elements[int(o.final_value("step_error_element")[run])]
 
 
 CHECKED_RUNS = 16  # runs of a batch whose prescribed motions are checked
-UNRESOLVED = 1 + TOO_MANY  # not a status of a Program, which computes the doubt; the verdict is made here
+UNRESOLVED = 1 + TOO_MANY  # not a status of a Program, which computes the step error; the verdict is made here
 STOP_REASONS = {
     RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
     REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",

@@ -411,20 +411,20 @@ class Stepper:
         return steps.reshape(self._shape) * self.h
 
     @property
-    def doubt(self) -> Array:
+    def step_error(self) -> Array:
         """Return a copy of the estimated relative errors of every run since its start, (batch,).
 
-        The error is the change by halving the step, as a share of the way travelled; above the tolerance `resolve` a
-        run is not resolved.
+        The error is the change by halving the step, as a share of the distance travelled; above the tolerance `resolve`
+        a run is not resolved.
 
         Raises
         ------
         InputError
             If the stepper was made without resolve=...
         """
-        if "doubt" not in self._action.layout:
-            raise InputError("doubt: this stepper does not check its steps; make it with resolve=0.01.")
-        return np.array(self._to_host(self._read(self._action.layout.places["doubt"]))).reshape(self._shape)
+        if "step_error" not in self._action.layout:
+            raise InputError("step_error: this stepper does not check its steps; make it with resolve=0.01.")
+        return np.array(self._to_host(self._read(self._action.layout.places["step_error"]))).reshape(self._shape)
 
     @property
     def parameters(self) -> Array:

@@ -102,8 +102,8 @@ def stepper(
     threads : int, optional
         CPU threads for a batch.
     resolve : float, optional
-        Relative error, such as 0.01, for which steps are checked: env.doubt has the change by halving the step, as a
-        share of the way of each run. Default: no check, which is faster.
+        Relative error, such as 0.01, for which steps are checked: env.step_error has the change by halving the step, as
+        a share of the distance that each run has travelled. Default: no check, which is faster.
     solver, where : Solver, Where, optional
         The same settings in reusable groups.
 
