@@ -195,7 +195,7 @@ def test_actions(dtype: str, expected: Expected) -> None:
     sim = Simulator(machine(), where=Where(dtype=dtype))
     limit = float(expected.first + 4 * 5)
     task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
-    made = ActionBuilder(sim.dynamics, sim.integrator, sim.whole(), H, 4, task, None, dtype).action()
+    made = ActionBuilder(sim.dynamics, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype).action()
     begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
     c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []
     for _ in range(5):
@@ -396,11 +396,11 @@ def test_random_numbers_are_the_same_in_both_precisions_and_never_again(start: i
 
 
 def test_a_program_for_float64_is_no_program_for_float32(tmp_path: Path) -> None:
-    p = Simulator(machine()).whole()
+    p = Simulator(machine()).self_contained_program()
     for use in (lambda: bc.export(p, tmp_path / "it", dtype="float32"), lambda: GpuProgram(p, "float32")):
         with pytest.raises(InputError, match=r"counts its steps in one number.*dtype=\"float32\""):
             use()
-    bc.export(Simulator(machine()).whole(dtype="float32"), tmp_path / "it", dtype="float32")
+    bc.export(Simulator(machine()).self_contained_program(dtype="float32"), tmp_path / "it", dtype="float32")
 
 
 def test_counts_beyond_float32_are_rejected() -> None:

@@ -133,7 +133,7 @@ def test_steps_of_any_length_arrive(version: int, tmp_path: Path) -> None:
 def test_machine_with_events_uses_adaptive_steps_only_on_request(form: str, chosen: bool) -> None:
     """Its sources divide communication steps otherwise where steps are chosen."""
     noted = [bc.Event("noted", lambda t, q, v, x, u: t - 0.1, "record")]
-    program = bc.Simulator(bc.zoo.four_bar(), "dopri5", form=form, events=noted).whole((chosen, True))
+    program = bc.Simulator(bc.zoo.four_bar(), "dopri5", form=form, events=noted).self_contained_program((chosen, True))
     assert ExportedProgram(program, 1e-3, 1e-6).adaptive is chosen
 
 

@@ -85,7 +85,7 @@ def test_definitions() -> None:
     b = bc.Builder("arm")
     b.body("link", mass=bc.parameter("mass", 1.0, "lb"), com=(1, 0, 0), inertia=(1, 1, 1))
     b.joint("hinge", "revolute", "ground", "link", axis=(0, 1, 0), damping=bc.parameter("oil", 0.1, "<drops>"))
-    program = bc.Simulator(bc.system(b.build())).whole()
+    program = bc.Simulator(bc.system(b.build())).self_contained_program()
     found = unit_definitions(FmiVariables(ExportedProgram(program, 1e-3)))
     assert '<Unit name="&lt;drops&gt;"/>' in found
     assert '<BaseUnit kg="1" factor="0.45359237"/>' in found

@@ -139,7 +139,7 @@ def stepping_program(thing: Any, solver: Solver, events: Sequence[Event], dtype:
     if not adaptive:
         check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
         check_damping(thing.system, thing.dynamics.implicit, thing.integrator, h)
-    return thing.whole((adaptive, True) if watched else None, dtype)
+    return thing.self_contained_program((adaptive, True) if watched else None, dtype)
 
 
 def effort_driven(m: Mechanism) -> System:

@@ -292,7 +292,7 @@ class Program:
         if words is not None and words < Counter.for_dtype(dtype).words:
             raise InputError(
                 f"{self.tick.name}: this program counts its steps in one number, which {dtype} cannot hold; create it "
-                f'with dtype="{dtype}" (Simulator.whole, Simulator.program).'
+                f'with dtype="{dtype}" (Simulator.self_contained_program, Simulator.program).'
             )
 
     # Indices of the flags in s.

@@ -201,7 +201,7 @@ class Simulator:
 
         return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
 
-    def whole(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
+    def self_contained_program(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
         """Return a self-contained Program without rows, which needs no other graphs during a run.
 
         Steppers, drives and exports use it.

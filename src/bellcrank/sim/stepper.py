@@ -119,7 +119,7 @@ class Stepper:
         check_damping(self.system, simulator.dynamics.implicit, simulator.integrator, h)
         resolve = simulator.solver.resolve if simulator.joined() is None else 0.0
         ticks = whole_multiple("every", every, h, "step", MAX_STEPS_PER_CALL)
-        program = simulator.whole(checks=resolve > 0.0)
+        program = simulator.self_contained_program(checks=resolve > 0.0)
         action_parts = simulator.dynamics, simulator.integrator, program, h, ticks, task
         self._stepped = ActionBuilder(*action_parts, simulator.joined(), self.dtype, resolve)
         self._action = self._stepped.action()

@@ -71,8 +71,8 @@ class ExportedProgram:
         if any(a.op == "input" and a.args == bound for n in p.tick.nodes if n.op == "lt" for a in n.operands):
             raise InputError(
                 f"{p.tick.name}: the closed loops of this program are in minimal form with one fixed choice of "
-                "dependent coordinates, and other choices may be needed; Simulator.whole() returns a program with all "
-                "of them."
+                "dependent coordinates, and other choices may be needed; Simulator.self_contained_program() returns a "
+                "program with all of them."
             )
 
     @property
