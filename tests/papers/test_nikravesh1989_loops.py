@@ -43,7 +43,7 @@ def test_the_redundant_row_is_found_and_is_the_printed_one() -> None:
     found = FOURBAR.loop_analysis
     assert found.redundant == ("R5: y",)
     assert [found.names[k] for k in found.kept] == ["R5: x", "R5: z"]
-    assert [found.names[k] for k in found.trivial] == ["R5: tilt about y", "R5: tilt about x"]
+    assert [found.names[k] for k in found.identically_satisfied] == ["R5: tilt about y", "R5: tilt about x"]
     assert found.mobility == len(PRINTED["independent"])
     C = -FOURBAR.closure_jacobian(HERE)[list(found.kept)]
     np.testing.assert_allclose(C, PRINTED["C"], atol=5e-5)

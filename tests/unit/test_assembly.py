@@ -162,7 +162,7 @@ def test_analysis_starts_at_the_assembled_configuration(monkeypatch: pytest.Monk
     with pytest.raises(ModelError, match=r"assemble\(q_guess\) finds it and stores it in the mechanism"):
         m.loop_analysis  # noqa: B018
     found, _ = m.assemble(q)
-    assert m.loop_analysis.has_given_start
+    assert m.loop_analysis.from_given_configuration
     assert m.loop_analysis.mobility == 3
     a = m.forward_dynamics(found, np.zeros(6), np.zeros(6))
     np.testing.assert_allclose(evaluate_constraints(m.tree, found).C @ a, 0.0, atol=1e-9)

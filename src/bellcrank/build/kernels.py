@@ -170,7 +170,7 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
 def _request_decides_graph(mechanism: Mechanism) -> bool:
     """Return whether the request determines the graph: tables are as shipped, and the user set no loop closures."""
-    return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "told", False)
+    return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "from_given_configuration", False)
 
 
 def column_names(mechanism: Mechanism) -> dict[str, Sequence[str]]:

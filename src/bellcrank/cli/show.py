@@ -135,7 +135,7 @@ def _print_mobility(m: Mechanism) -> int:
     for warning in analysis.warnings:
         screen.line(f"warning: {warning}", style="yellow")
     redundant_rows = [(name, "follows from the others") for name in analysis.redundant]
-    redundant_rows += [(analysis.names[k], "holds identically") for k in analysis.trivial]
+    redundant_rows += [(analysis.names[k], "holds identically") for k in analysis.identically_satisfied]
     if redundant_rows:
         screen.line()
         screen.table(
@@ -152,7 +152,7 @@ def _loop_facts(m: Mechanism) -> dict[str, Any]:
         analysis = m.loop_analysis
     except ModelError as error:
         return {"cannot_be_closed": str(error)}
-    identically_satisfied = [analysis.names[k] for k in analysis.trivial]
+    identically_satisfied = [analysis.names[k] for k in analysis.identically_satisfied]
     return {
         "mobility": analysis.mobility,
         "gruebler": analysis.gruebler,

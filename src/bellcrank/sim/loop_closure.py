@@ -56,13 +56,13 @@ class LoopClosure(Closure):
         m, tree = self.dynamics.system.mechanism, self._plain_tree(parameters)
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
         size = self.dynamics.analysis.scales.rows
-        shut, gap = assemble_batch(tree, q, rough=self.dynamics.analysis.rough)
+        shut, gap = assemble_batch(tree, q, rough=self.dynamics.analysis.zero_threshold)
         for _ in range(
             CLOSURE_ATTEMPTS
         ):  # near a singular configuration `assemble_batch` converges slowly and gives up early
             if np.abs(gap * size).max(initial=0.0) < 0.1 * GAP_TOLERANCES["float64"]:
                 break
-            shut, gap = assemble_batch(tree, shut, rough=self.dynamics.analysis.rough)
+            shut, gap = assemble_batch(tree, shut, rough=self.dynamics.analysis.zero_threshold)
         return np.concatenate([shut, consistent_velocity(tree, shut, v, rough=ROW_RANK_TOLERANCE), y[m.nq + m.nv :]])
 
     def _plain_tree(self, p: Array) -> Tree:
@@ -89,7 +89,7 @@ class LoopClosure(Closure):
                 run = f" (run {runs[k]})" if len(y) > 1 else ""
                 q[k] = closing.checked_start(m, tree, self.dynamics.analysis, q[k], v[k], run)
             if self.dynamics.analysis.rank.rank and not doubtful.all():
-                q[~doubtful] = assemble_batch(tree, q[~doubtful], rough=self.dynamics.analysis.rough)[0]
+                q[~doubtful] = assemble_batch(tree, q[~doubtful], rough=self.dynamics.analysis.zero_threshold)[0]
             y[runs, : m.nq] = q
         return y
 
@@ -214,7 +214,7 @@ class LoopClosure(Closure):
         for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:
             closing.checked_start(m, tree, loops, q[k], v[k], f" (point {runs[k]})" if len(y) > 1 else "")
         out = np.array(q)
-        out[~bad] = assemble_batch(tree, q[~bad], rough=loops.rough)[0]
+        out[~bad] = assemble_batch(tree, q[~bad], rough=loops.zero_threshold)[0]
         return out, bad
 
     def best_dynamics(self, C: Array) -> LoopedDynamics:
@@ -272,7 +272,7 @@ class LoopClosure(Closure):
         """Return True if the step `h` from `y` with `parameters` ends near a singular configuration."""
         m, tree = self.dynamics.system.mechanism, self._plain_tree(parameters)
         ahead, _ = assemble_batch(
-            tree, displace(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.dynamics.analysis.rough
+            tree, displace(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.dynamics.analysis.zero_threshold
         )
         return closing.jacobian_condition(m, tree, self.dynamics.analysis, ahead).near
 

@@ -111,13 +111,13 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
     """
     row_names, equations = equation_names(tree), evaluate_constraints(tree, q)
     gap, speed, fastest = _gaps(loops, equations, v)
-    if gap > max(MAX_START_GAP, loops.slack):
+    if gap > max(MAX_START_GAP, loops.contradiction_gap):
         raise InputError(
             f'q0{run} does not close the loops of "{m.name}": '
             f"{residual_summary(row_names, equations.value, loops.scales.rows)} (m, or 1 for directions). "
             "mechanism.assemble(q0) gives the nearest configuration that does."
         )
-    if speed > max(MAX_START_GAP, loops.slack * max(1.0, float(fastest))):
+    if speed > max(MAX_START_GAP, loops.contradiction_gap * max(1.0, float(fastest))):
         raise InputError(
             f'v0{run} opens the loops of "{m.name}": {residual_summary(row_names, equations.C @ v, loops.scales.rows)} '
             "(m/s, or rad/s). mechanism.assemble(q0, v0) gives the nearest velocity that does not."
@@ -132,7 +132,7 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
             "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
     _check_inertia(m, tree, loops.rank, q)
-    return assemble_batch(tree, q, rough=loops.rough)[0]
+    return assemble_batch(tree, q, rough=loops.zero_threshold)[0]
 
 
 def _gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
@@ -156,8 +156,8 @@ def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
     """
     equations, rank = evaluate_constraints(tree, q), loops.rank
     gap, speed, fastest = _gaps(loops, equations, v)
-    accepted = (gap <= max(MAX_START_GAP, loops.slack)) & (
-        speed <= np.maximum(MAX_START_GAP, loops.slack * np.maximum(1.0, fastest))
+    accepted = (gap <= max(MAX_START_GAP, loops.contradiction_gap)) & (
+        speed <= np.maximum(MAX_START_GAP, loops.contradiction_gap * np.maximum(1.0, fastest))
     )
     if not rank.rank:
         return np.asarray(accepted)

@@ -318,7 +318,9 @@ class LoopedDynamics(Dynamics):
     @property
     def _gap_tolerance(self) -> float:
         """Largest gap of closed loops, relative to the natural size of each equation."""
-        return LAGRANGE_GAP if self.form == "lagrange" else max(GAP_TOLERANCES[self.dtype], self.analysis.slack)
+        if self.form == "lagrange":
+            return LAGRANGE_GAP
+        return max(GAP_TOLERANCES[self.dtype], self.analysis.contradiction_gap)
 
     def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.

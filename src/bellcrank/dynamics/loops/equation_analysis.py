@@ -70,26 +70,26 @@ class Analysis:
 
     names: tuple[str, ...]  # names of all equations
     kept: tuple[int, ...]  # equations that are independent in most configurations, as many as the rank
-    trivial: tuple[int, ...]  # equations that hold identically
+    identically_satisfied: tuple[int, ...]  # equations that hold identically
     rank: LoopRank  # all nontrivial equations, and the groups of dependent ones
     pattern: Array  # (rank.rows, nv): true where C is not always zero
     nv: int
     samples: Array  # assembled configurations, the start first
     more: int = 0  # additional degrees of freedom at the start, if that is singular
-    rough: float = 0.0  # singular values below this count as zero: 0 for exact numbers
-    slack: float = 0.0  # largest gap of the loops, relative to their size, because their equations contradict
-    hold: float = 0.0  # the smallest singular value that counts, which holds a mechanism that cannot move
+    zero_threshold: float = 0.0  # singular values below this count as zero: 0 for exact numbers
+    # Largest gap of the loops, relative to their size, because their equations contradict.
+    contradiction_gap: float = 0.0
+    blocking_singular_value: float = 0.0  # the smallest that counts; it holds a mechanism that cannot move
     blocks: tuple[BlockRank, ...] = ()  # rank decision for each set of loops that share coordinates
     scales: Scales = NO_SCALES  # natural sizes of equations and coordinates
     inexact: str = ""  # warning about accelerations that lose digits (accuracy.py)
-    has_given_start: bool = (
-        False  # it began at a given configuration, so that the mechanism alone does not determine it
-    )
+    # It began at a given configuration, so that the mechanism alone does not determine it.
+    from_given_configuration: bool = False
 
     @property
     def redundant(self) -> tuple[str, ...]:
         """Return the names of the equations that follow from the others."""
-        out = set(self.kept) | set(self.trivial)
+        out = set(self.kept) | set(self.identically_satisfied)
         return tuple(name for k, name in enumerate(self.names) if k not in out)
 
     @property
@@ -136,36 +136,38 @@ class Analysis:
     def doubts(self) -> tuple[str, ...]:
         """Return reasons why the mechanism may not be modelled as intended."""
         reasons = []
-        if self.rough and self.slack > REPORTED_GAP:
+        if self.zero_threshold and self.contradiction_gap > REPORTED_GAP:
             reasons.append(
-                f"numbers are not exact: the loops stay open by up to {self.slack / SLACK_MARGIN:.1e} of their size as "
+                "numbers are not exact: the loops stay open by up to "
+                f"{self.contradiction_gap / SLACK_MARGIN:.1e} of their size as "
                 f"it moves, because singular values of C up to {self._dropped:.1e} count as zero. Axes that are "
                 "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
                 "with all digits to close the loops"
             )
-        reasons += self.untrusted
+        reasons += self.accuracy_warnings
         if self.nv and not self.mobility:
             reasons.append(
                 "it cannot move: the loops leave no freedom. If it should, check axes that are nearly parallel and "
-                f"lengths that nearly fit (the weakest constraint is {self.hold:.1e} of the strongest)"
+                "lengths that nearly fit (the weakest constraint is "
+                f"{self.blocking_singular_value:.1e} of the strongest)"
             )
         return tuple(reasons)
 
     @property
-    def untrusted(self) -> list[str]:
+    def accuracy_warnings(self) -> list[str]:
         """Return reasons why results may be wrong: no clear rank, or accelerations that lose digits."""
-        return [*self.unclear, *([self.inexact] if self.inexact else [])]
+        return [*self.rank_warnings, *([self.inexact] if self.inexact else [])]
 
     @property
-    def unclear(self) -> list[str]:
+    def rank_warnings(self) -> list[str]:
         """Return descriptions of loops without a clear gap in their singular values."""
-        return [self._unclear(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
+        return [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
 
     @property
     def _dropped(self) -> float:
         return max((x.rest for x in self.blocks), default=0.0)
 
-    def _unclear(self, block: BlockRank) -> str:
+    def _rank_warning(self, block: BlockRank) -> str:
         values = ", ".join(f"{x:.1e}" for x in block.around)
         return (
             f'it is not clear how many of the equations of loop "{self.names[block.rows[0]].partition(":")[0]}" and of '
@@ -176,7 +178,7 @@ class Analysis:
         )
 
     def __str__(self) -> str:
-        state = dict.fromkeys(self.kept, "kept") | dict.fromkeys(self.trivial, "holds identically")
+        state = dict.fromkeys(self.kept, "kept") | dict.fromkeys(self.identically_satisfied, "holds identically")
         rows = [(name, state.get(k, "redundant: follows from the others")) for k, name in enumerate(self.names)]
         equations = f"{len(self.kept)} of {len(self.names)} equations"
         head = f"mobility {self.mobility} (Gruebler counts {self.gruebler}), {equations}"
@@ -206,12 +208,12 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     try:
         return analysis(mechanism)
     except ModelError:
-        cache["_closure"] = replace(analyse_tree(plain.tree, near), has_given_start=True)
+        cache["_closure"] = replace(analyse_tree(plain.tree, near), from_given_configuration=True)
         return _warn_doubts(mechanism, cache["_closure"])
 
 
 def _warn_doubts(mechanism: Mechanism, analysis: Analysis) -> Analysis:
-    for doubt in analysis.untrusted:
+    for doubt in analysis.accuracy_warnings:
         warn(f'"{mechanism.name}": {doubt}.')
     return analysis
 
@@ -357,7 +359,7 @@ def reachable_configurations(tree: Tree, analysis: Analysis) -> Array:
     analysis
         Analysis of its loops.
     """
-    return _random_walks(tree, analysis.samples[0], analysis.rough, FAR_WALKERS, FAR_STEPS, straight=2.0)
+    return _random_walks(tree, analysis.samples[0], analysis.zero_threshold, FAR_WALKERS, FAR_STEPS, straight=2.0)
 
 
 def _random_walks(

@@ -96,7 +96,7 @@ def assemble(
 def _rough_tolerance(mechanism: Mechanism) -> float:
     """Return the tolerance of redundant equations, 0 if the mechanism has not been assembled."""
     try:
-        return analysis(mechanism).rough
+        return analysis(mechanism).zero_threshold
     except ModelError:
         return 0.0
 
