@@ -241,8 +241,8 @@ class Adjoint:
         """Return the weights of the independent coordinates of a start; dependent ones have weight zero."""
         if not steps.has_loops:
             return weights
-        sound = np.isfinite(weights.y).all(axis=1, keepdims=True)
-        values = {"y": task.y, "p": task.parameters, "w_y": np.where(sound, weights.y, 0.0)}
+        is_finite = np.isfinite(weights.y).all(axis=1, keepdims=True)
+        values = {"y": task.y, "p": task.parameters, "w_y": np.where(is_finite, weights.y, 0.0)}
         pullback = self._cached(("start", steps), lambda: compile_graph(steps.start_pullback))
         pulled_back = pullback(**{name: values[name] for name in steps.start_pullback.inputs})
         pulled_back = pulled_back if isinstance(pulled_back, Mapping) else {"g_y": pulled_back}

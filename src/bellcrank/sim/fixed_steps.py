@@ -104,8 +104,8 @@ def program(
         t, h, n = old["t"], old["h"], old["n"].incremented()
         integrated = integrator.step(dynamics.problem(u, h), t, old["y"], h, old["memory"])
         y, trouble, measured = dynamics.step_end_state(integrated, old)
-        sound = is_acceptable(y, trouble)
-        go = where(sound, old["live"], 0.0) > 0.0
+        accepted = is_acceptable(y, trouble)
+        go = where(accepted, old["live"], 0.0) > 0.0
         ended = n.reached(old["last"])
         on_grid = n.reached(old["next"])
         new = {
@@ -122,7 +122,7 @@ def program(
         fields = {key: select(go, new[key], old[key]) for key in new}
         fields["live"] = where(go, where(ended, 0.0, is_untroubled(trouble)), 0.0)
         fields["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
-        outcome = where(sound, where(ended, float(FINISHED), trouble), failure_status(trouble))
+        outcome = where(accepted, where(ended, float(FINISHED), trouble), failure_status(trouble))
         fields["status"] = where(old["live"] > 0.0, outcome, old["status"])
         if "input" in old:
             fields |= input_line_by_steps(old, go)

@@ -204,12 +204,12 @@ def damped_rate(method: Integrator) -> float:
     rates = np.linspace(MAX_TESTED_RATE / TESTED_RATES, MAX_TESTED_RATE, TESTED_RATES)
     rate, y = decay(rates)
     problem = Problem(rate, 1, 1, 0)
-    memory, sound = method.begin(problem, 0.0, y, 1.0), np.ones(TESTED_RATES, bool)
+    memory, is_damped = method.begin(problem, 0.0, y, 1.0), np.ones(TESTED_RATES, bool)
     for k in range(DECAYING_STEPS):
         stepped = method.step(problem, float(k), y, 1.0, memory)
-        sound &= (stepped.y[1] >= 0.0) & (stepped.y[1] <= y[1])
+        is_damped &= (stepped.y[1] >= 0.0) & (stepped.y[1] <= y[1])
         y, memory = stepped.y, stepped.memory
-    return MAX_TESTED_RATE if sound.all() else float(np.argmin(sound)) * MAX_TESTED_RATE / TESTED_RATES
+    return MAX_TESTED_RATE if is_damped.all() else float(np.argmin(is_damped)) * MAX_TESTED_RATE / TESTED_RATES
 
 
 def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:

@@ -148,10 +148,10 @@ class LoopedDynamics(Dynamics):
     def _projected_state(self, y: State, rounds: int) -> tuple[State, Scalar]:
         s = self.system
         q, v, x = s.split(y)
-        moved, allowed, sound = constrained_dynamics.project_state(
+        moved, allowed, conditioning = constrained_dynamics.project_state(
             self.tree, self._forward, self.rank, list(q), list(v), rounds
         )
-        return [*moved, *allowed, *x, *y[s.size :]], sound
+        return [*moved, *allowed, *x, *y[s.size :]], conditioning
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations in the state `y` under the forces `tau`."""
@@ -235,26 +235,26 @@ class LoopedDynamics(Dynamics):
 
         def correct(y: Any) -> dict[str, Any]:
             size: Scalar = 0.0
-            sound: Scalar = 1.0
+            conditioning: Scalar = 1.0
             new = list(y)
             if self.form == "minimal":
                 new, reduced = self._minimal_state(new, FINAL_ITERATIONS)
-                size, sound = reduced.largest, reduced.conditioning
+                size, conditioning = reduced.largest, reduced.conditioning
                 if self.rank.groups:  # the selected equations may be the wrong ones although E is small
-                    size = maximum(size, WEAK_PIVOT / sound)
+                    size = maximum(size, WEAK_PIVOT / conditioning)
             elif self.form == "projected":
-                new, sound = self._projected_state(new, FINAL_ITERATIONS)
+                new, conditioning = self._projected_state(new, FINAL_ITERATIONS)
             else:
                 q, _, _ = self.system.split(new)
                 tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
-                sound = constrained_dynamics.singularity_distance(tree, self._forward, self.rank, list(q))
+                conditioning = constrained_dynamics.singularity_distance(tree, self._forward, self.rank, list(q))
             q, v, _ = self.system.split(new)
             gaps = [e.value for e in loop_equations(self.tree, list(q), list(v))]
             worst = constrained_dynamics.largest_magnitude(gaps)  # unscaled, for the record
             gap = constrained_dynamics.largest_magnitude(
                 [x * k for x, k in zip(gaps, self._inverse_sizes, strict=True)]
             )
-            return {"y": new, "measures": [worst, size, sound, gap]}
+            return {"y": new, "measures": [worst, size, conditioning, gap]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
@@ -295,10 +295,10 @@ class LoopedDynamics(Dynamics):
         There the interpolated row is better than the corrected one.
         """
         corrected = self._corrected(y, self.observation)
-        _, _, sound, gap = corrected["measures"]
+        _, _, conditioning, gap = corrected["measures"]
         if self.form == "lagrange":
             return list(corrected["y"]), 0.0
-        good = where(gap < self._gap_tolerance, where(sound > MIN_DISTANCE_ROW, 1.0, 0.0), 0.0) > 0.0
+        good = where(gap < self._gap_tolerance, where(conditioning > MIN_DISTANCE_ROW, 1.0, 0.0), 0.0) > 0.0
         return [where(good, a, b) for a, b in zip(corrected["y"], y, strict=True)], where(good, 0.0, 1.0)
 
     def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
@@ -333,21 +333,21 @@ class LoopedDynamics(Dynamics):
             Fields of the program's state before the step.
         """
         corrected = self._corrected(step.y)
-        worst, size, sound, gap = corrected["measures"]
+        worst, size, conditioning, gap = corrected["measures"]
         trouble: Scalar = 0.0
         if self.form == "minimal":
             trouble = where(size > old["bound"], float(REPARTITION), 0.0)
         trouble = where(gap < self._gap_tolerance, trouble, float(NOT_CLOSED))
         least = MIN_DISTANCE_FIXED if step.error is None else MIN_DISTANCE_ADAPTIVE
-        trouble = where(sound > least, trouble, float(NOT_CLOSED))
+        trouble = where(conditioning > least, trouble, float(NOT_CLOSED))
         unit = EPSILON[self.dtype]
         # Distance from a singular configuration at the start of the step.
         start_distance = sqrt(unit / maximum(old["noise"], unit * unit))
         is_resolved = where(
-            minimum(sound, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(step, old, corrected["y"])
+            minimum(conditioning, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(step, old, corrected["y"])
         )
         trouble = where(is_resolved > 0.5, trouble, float(NOT_CLOSED))
-        noise = unit / (sound * sound)
+        noise = unit / (conditioning * conditioning)
         return (
             list(corrected["y"]),
             trouble,

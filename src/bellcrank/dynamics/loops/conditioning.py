@@ -57,7 +57,7 @@ def with_usual_pivots(tree: Tree, rank: LoopRank, pattern: Array, q: Array, C: A
     return replace(
         rank,
         usual_pivot=_relative_to_common(float(partition)),
-        usual_sound=_relative_to_common(multipliers),
+        usual_conditioning=_relative_to_common(multipliers),
         refinements=_refinements(loss),
     ), loss
 

@@ -238,11 +238,11 @@ def project_state(
         step("Newton")
         q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
     step("C v")
-    change, sound = nearest(q, lambda e: sparse_inner(e.row, v))
+    change, conditioning = nearest(q, lambda e: sparse_inner(e.row, v))
     allowed = [a + b for a, b in zip(v, change, strict=True)]
     for _ in range(rank.refinements):
         allowed = _refine_velocity(allowed, lambda x: nearest(q, lambda e: sparse_inner(e.row, x))[0])
-    return list(q), allowed, sound
+    return list(q), allowed, conditioning
 
 
 def _refine_velocity(v: State, change: Callable[[State], State]) -> State:

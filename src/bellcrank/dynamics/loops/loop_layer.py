@@ -151,7 +151,7 @@ class LoopLayer:
         step("C C^T")
         size = [x * x for x in self.rank.natural(tree.nv)]
         sized = [{k: x if size[k] == 1.0 else x * size[k] for k, x in row.items()} for row in idle]
-        rank = replace(self.rank, usual_sound=self.rank.usual_pivot)
+        rank = replace(self.rank, usual_conditioning=self.rank.usual_pivot)
 
         def product(i: int, j: int) -> Scalar:
             return _sparse_inner(idle[i], sized[j])
@@ -176,14 +176,14 @@ class LoopLayer:
         return out
 
 
-def _nan_if_singular(x: Sequence[Scalar], sound: Scalar) -> list[Scalar]:
+def _nan_if_singular(x: Sequence[Scalar], conditioning: Scalar) -> list[Scalar]:
     """Return NaN where the configuration is singular, or so near that rounding errors dominate.
 
     This is a factor of one, not an added zero: the derivative of a product keeps it.
     """
     step("trusted")
-    doubt = sqrt(where(sound > LEAST_CONDITIONING, 1.0, -1.0))
-    return [y * doubt for y in x]
+    factor = sqrt(where(conditioning > LEAST_CONDITIONING, 1.0, -1.0))
+    return [y * factor for y in x]
 
 
 def _sparse_inner(a: dict[int, Scalar], b: dict[int, Scalar]) -> Scalar:

@@ -42,7 +42,7 @@ class LoopRank:
     loop: tuple[int, ...] = ()  # index of the loop of each row
     columns: tuple[float, ...] = ()  # the natural size of each element of v (natural_sizes.py); empty: 1
     usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
-    usual_sound: float = 1.0  # the same for multipliers (conditioning.py)
+    usual_conditioning: float = 1.0  # the same for multipliers (conditioning.py)
     refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma
 
     @property
@@ -85,9 +85,9 @@ def solve_multipliers(rank: LoopRank, product: Product, right: Vector) -> Multip
         Right-hand side.
     """
     solved = _solve(rank, product, right)
-    if rank.usual_sound == 1.0:
+    if rank.usual_conditioning == 1.0:
         return solved
-    return replace(solved, conditioning=solved.conditioning * (1.0 / rank.usual_sound))
+    return replace(solved, conditioning=solved.conditioning * (1.0 / rank.usual_conditioning))
 
 
 def _solve(rank: LoopRank, product: Product, right: Vector) -> Multipliers:
