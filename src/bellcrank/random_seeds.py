@@ -14,12 +14,12 @@ from bellcrank.scalar import is_whole
 
 
 def generator(seed: int | None) -> np.random.Generator:
-    """Return numpy's random generator for an integer `seed` from 0 up, or for a fresh seed if it is None."""
+    """Return numpy's random generator for an integer `seed` of at least 0, or for a fresh seed if it is None."""
     return np.random.default_rng(None if seed is None else checked_seed(seed))
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the `seed` as an int; raise InputError if it is not an integer from 0 up."""
+    """Return the `seed` as an int; raise InputError if it is not an integer of at least 0."""
     if not is_whole(seed) or seed < 0:
-        raise InputError(f"seed is {brief(seed)}; expected a whole number from 0 up.")
+        raise InputError(f"seed is {brief(seed)}; expected a whole number of at least 0.")
     return int(seed)

@@ -50,7 +50,7 @@ def test_a_body_without_mass_cannot_be_reduced_alone() -> None:
     b.joint("yaw", "revolute", "ground", "cross", axis=(0, 0, 1))
     b.body("arm", mass=2.0, com=(0.5, 0.1, 0), inertia=(0.1, 0.2, 0.3))
     b.joint("pitch", "revolute", "cross", "arm", axis=(0, 1, 0))
-    with pytest.raises(InputError, match=r'"dca" does not give forward_dynamics of this mechanism.*needs mass'):
+    with pytest.raises(InputError, match=r'"dca" cannot compute forward_dynamics of this mechanism.*needs mass'):
         graph(b.build(), "forward_dynamics", "dca")
 
 

@@ -153,7 +153,7 @@ def test_batches_methods_and_names() -> None:
     for by in ("derivatives", "crba", "aba", "denoc"):
         k = bc.kernel(m, "forward_dynamics_derivatives", method=by)
         np.testing.assert_allclose(k(Q, V, T), np.stack(found, axis=-3), rtol=1e-9, atol=1e-9)
-    with pytest.raises(InputError, match="does not give"):
+    with pytest.raises(InputError, match="cannot compute"):
         bc.kernel(m, "forward_dynamics_derivatives", method="rnea")
 
 
@@ -166,7 +166,7 @@ def test_inapplicable_method_states_the_reason() -> None:
     b.joint("right", "prismatic", "ground", "right", axis=(1, 0, 0), mimic=("left", -1.0))
     m = b.build()
     for method in ("aba", "rnea"):
-        with pytest.raises(InputError, match="does not give") as caught:
+        with pytest.raises(InputError, match="cannot compute") as caught:
             bc.kernel(m, "forward_dynamics_derivatives", method=method)
         assert ("it solves" in str(caught.value)) == (method == "rnea")
         assert ("mimic joints are not supported" in str(caught.value)) == (method == "aba")

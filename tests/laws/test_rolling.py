@@ -338,7 +338,7 @@ class Remembering:
 @pytest.mark.parametrize(
     ("motion", "words"),
     [
-        (Remembering(), "scalars of two traces met"),
+        (Remembering(), "scalars of two traces were combined"),
         (lambda t: None, 'motion of "hinge" returned nothing'),
         (lambda t: math.nan, 'motion of "hinge" returned nan'),
         (lambda t: 1 / 0, "while it was traced"),

@@ -169,7 +169,7 @@ def test_in_the_real_time_drive() -> None:
         (lambda: pushed([PLAIN | {"outputs": {"force": 0.0, "b": 0.0}, "states": {"b": 0.0}}], 3), "pair"),
         (lambda: pushed([PLAIN], 3, integrator="dopri5", tolerance=1e-6), "fixed steps"),
         (lambda: pushed([PLAIN], 3, events=[bc.Event("x", lambda t, q, v, x, u: q["slide"])]), "without events"),
-        (lambda: pushed([PLAIN], 3, sensitivities=["hinge.q"]), "samples change the state"),
+        (lambda: pushed([PLAIN], 3, sensitivities=["hinge.q"]), "do not support sampled controllers"),
         (lambda: bc.Drive(bc.system(cart_pole(), control=bc.Sampled(hold, 1.5e-3))), "times the step|expected"),
     ],
 )

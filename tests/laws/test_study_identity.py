@@ -152,7 +152,7 @@ def test_change_of_a_study_input_is_rejected(name: str, cluster: Any, tmp_path: 
     first = {**USUAL, **asked, "to": tmp_path / "s", "cluster": cluster}
     done = bc.study(plant(), **first)
     files = {path: path.read_bytes() for path in (tmp_path / "s/runs").iterdir()}
-    with pytest.raises(InputError, match="has another study"):
+    with pytest.raises(InputError, match="contains a different study"):
         bc.study((other or plant)(), **{**first, **change})
     assert {path: path.read_bytes() for path in (tmp_path / "s/runs").iterdir()} == files
     stamps = [path.stat().st_mtime_ns for path in files]
@@ -172,7 +172,7 @@ def test_contents_of_a_file_of_samples_and_of_a_table(cluster: Any, tmp_path: Pa
     file.write_text("t,aim\n0,0.1\n0.02,0.3\n")
     table.write_text("hinge.q\n0.1\n0.3\n")
     for asked in (one, two):
-        with pytest.raises(InputError, match="has another study"):
+        with pytest.raises(InputError, match="contains a different study"):
             bc.study(servo(), cluster=cluster, **asked)
 
 
@@ -416,7 +416,7 @@ def test_drawn_inputs_are_compared_in_every_run(outside: str, run: int, cluster:
             gone = next(k for k in range(3) if first[run] not in first[4 * k : 4 * k + 4] or k != run // 4)
             next(path for path in files if path.name == f"runs-{4 * gone:09d}.parquet").unlink()
         change(9.0)
-        with pytest.raises(InputError, match=r"has another study.*(random input aim|\(input aim\))"):
+        with pytest.raises(InputError, match=r"contains a different study.*(random input aim|\(input aim\))"):
             bc.study(servo(), **asked)
         assert all(path.read_bytes() == data for path, data in files.items() if path.exists())
         change(1.0)
@@ -476,7 +476,7 @@ def test_worker_with_other_random_inputs_stores_nothing(
 
     monkeypatch.setattr(chunk_worker, "draw_inputs", elsewhere)
     asked: dict[str, Any] = {**USUAL, **NOISY, "to": tmp_path / "s", "cluster": cluster}
-    with pytest.raises(BellcrankError, match="a worker would compute other numbers: it drew another random input aim"):
+    with pytest.raises(BellcrankError, match="a worker would compute different numbers: its random input aim"):
         bc.study(servo(), **asked)
     assert list((tmp_path / "s/runs").iterdir()) == []
 
@@ -497,7 +497,7 @@ def test_an_input_that_changes_while_the_study_runs(
         **USUAL, "over": {"hinge.q": np.linspace(0.1, 0.2, 60)}, "to": tmp_path / "s", "cluster": cluster, "chunk": 1,
         "input_step": 0.02, "inputs": {"aim": lambda t, rng: scale() * rng.normal(size=t.size)},
     }  # fmt: skip
-    with pytest.raises(BellcrankError, match=r"random input aim of the run 0|it drew another random input aim"):
+    with pytest.raises(BellcrankError, match=r"random input aim of the run 0|its random input aim"):
         bc.study(servo(), **asked)
 
 
@@ -531,7 +531,7 @@ def test_error_names_the_changed_equation(outside: str, cluster: Any, tmp_path: 
         change(before)
         bc.study(plant(), to=tmp_path / to, **asked)
         change(after)
-        with pytest.raises(InputError, match="has another study: its equations") as told:
+        with pytest.raises(InputError, match="contains a different study: its equations") as told:
             bc.study(plant(), to=tmp_path / to, **asked)
         return str(told.value)
 
@@ -589,7 +589,7 @@ def test_a_worker_with_another_global_computes_nothing(
         return sent(*arguments)
 
     monkeypatch.setattr(chunk_worker, "unpack_setup", elsewhere)
-    with pytest.raises(BellcrankError, match=r"other numbers: plant\.actuators is different there"):
+    with pytest.raises(BellcrankError, match=r"different numbers: plant\.actuators is different there"):
         bc.study(pulled(), **USUAL, to=tmp_path / "s", cluster=cluster)
 
 
@@ -600,7 +600,7 @@ def test_worker_with_other_equations_computes_nothing(
 
     real = study.program_digest
     monkeypatch.setattr(study, "program_digest", lambda *arguments: f"{real(*arguments)}x")
-    with pytest.raises(BellcrankError, match="it traces other equations from the same plant"):
+    with pytest.raises(BellcrankError, match="it traces different equations from the same plant"):
         bc.study(pendulum(), **USUAL, to=tmp_path / "s", cluster=cluster)
 
 

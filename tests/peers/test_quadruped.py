@@ -237,7 +237,7 @@ def test_notebooks_draw_a_quadruped_without_meshes(trotting: dict[str, Any]) -> 
 
 def test_a_gait_that_cannot_be() -> None:
     legs = {"one": Leg("a", "b", "c", 0.1, True)}
-    with pytest.raises(bc.InputError, match=r"stand between 0 and 0\.392"):
+    with pytest.raises(bc.InputError, match=r"below 0\.392 m"):
         Trot(legs, "base", 0.2, 0.4)
     with pytest.raises(bc.InputError, match="too slow"):
         Trot(legs, "base", 0.2, 0.3, every=0.3)

@@ -270,7 +270,7 @@ def test_bad_input() -> None:
     for options, words in (
         ({"target": "word"}, 'no target "word"'),
         ({"digits": 40}, "from 1 to 17"),
-        ({"terms": -1}, "from 0 up"),
+        ({"terms": -1}, "at least 0"),
         ({"quantity": "speed"}, 'no quantity "speed"'),
         ({"quantity": "pose"}, "needs a frame"),
     ):

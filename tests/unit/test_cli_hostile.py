@@ -64,7 +64,7 @@ TOO_LARGE = {
     f"show chain:{'9' * 5000}": "cannot be read",
     "show n_four_bar:99999999": "At most 5,000",
     "show tree:99999999": "At most 100,000",
-    "show parallel_cranks:1": "expected a whole number from 2 up",
+    "show parallel_cranks:1": "expected a whole number of at least 2",
     "schedule excavator --no-page --machine complete:100000": "at most 20,000 processors and 20,000,000 links",
     "schedule excavator --no-page --machine mesh:99999,99999": "at most 20,000 processors",
     "schedule excavator --no-page --machine triangle:99999": "at most 20,000 processors",

@@ -155,7 +155,7 @@ def test_programs_and_strategies(folder: Path) -> None:
         (("excavator", "--machine", "wong:4"), "leave out the numbers"),
         (("excavator", "--machine", "wong", "-m", "aba"), "of its own"),
         (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
-        (("excavator", "--control", "proportional"), "goes with a strategy"),
+        (("excavator", "--control", "proportional"), "needs strategy"),
         (("excavator", "--machine", "threads", "--kind", "t800"), "measured on this computer"),
         (("excavator", "--machine", "gpu", "--kind", "t800"), "measured on a GPU"),
         (("excavator", "--machine", "gpu:3"), "expected gpu:1, gpu:2, gpu:4, gpu:8"),

@@ -77,7 +77,7 @@ SHEETS = {
     "binary that is none": ("closed_loop: !!binary x\n", "not YAML: failed to decode base64"),
     "a tag that runs code": ("closed_loop: !!python/object/apply:os.getcwd []\n", "not YAML: could not determine"),
     "a key that is a list": ("closed_loop: []\n? [a]\n: b\n", "found unhashable key"),
-    "a novel": ("# " + "x" * 2_000_000 + "\nclosed_loop: []\n", "bytes; expected a sheet of loops"),
+    "a novel": ("# " + "x" * 2_000_000 + "\nclosed_loop: []\n", "bytes; expected a YAML file of loops"),
 }
 
 

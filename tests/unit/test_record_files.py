@@ -404,7 +404,7 @@ def test_files_of_others(tmp_path: Path) -> None:
         writer.finish()
     for kind, found in ((".parquet", "a Parquet file of another program, with the columns speed, time"),
                         (".npz", "an archive of another program, with a.npy"),
-                        (".mcap", "another's log, with")):  # fmt: skip
+                        (".mcap", "log of another program, with")):  # fmt: skip
         with pytest.raises(bc.ReadError, match=found):
             bc.load_record(tmp_path / f"x{kind}")
 

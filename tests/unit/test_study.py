@@ -98,9 +98,9 @@ def test_different_study_in_the_folder_raises(cluster: Any, tmp_path: Path) -> N
     b = bc.Builder("pendulum")
     b.body("bob", mass=1.0, com=(0, 0, -1.1), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "bob", axis=(0, 1, 0), damping=0.1)
-    with pytest.raises(InputError, match="another study: its plant"):
+    with pytest.raises(InputError, match="different study: its plant"):
         bc.study(b.build(), OVER, 10, **asked)
-    with pytest.raises(InputError, match="another study: its values"):
+    with pytest.raises(InputError, match="different study: its values"):
         bc.study(pendulum(), OVER, 10, seed=1, **asked)
 
 
@@ -253,7 +253,7 @@ def test_a_worker_with_other_code_stops_the_study(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bellcrank.studies.study.code_versions", lambda: {**code_versions(), "numpy": "0.1"})
-    with pytest.raises(BellcrankError, match=r"a worker would compute other numbers: it has numpy"):
+    with pytest.raises(BellcrankError, match=r"a worker would compute different numbers: it has numpy"):
         bc.study(pendulum(), OVER, 10, to=tmp_path / "s", cluster=cluster, **ASKED)
 
 

@@ -168,11 +168,11 @@ def test_names_and_shapes_of_variations() -> None:
     graph = bc.compile(lambda x, y: x[0] * y + bc.sin(x[1]), inputs={"x": 2, "y": ()}).graph
     assert graph.along({"x": np.eye(2)}, ["function"])["function"].shape == (1, 2)
     for call, words in (
-        (lambda: graph.along({}, ["function"]), "nothing moves"),
+        (lambda: graph.along({}, ["function"]), "no directions given"),
         (lambda: graph.along({"x": np.eye(2)}, ["x"]), 'no output "x"'),
         (lambda: graph.along({"z": np.eye(2)}, ["function"]), 'no input "z"'),
-        (lambda: graph.along({"x": np.eye(3)}, ["function"]), r"x moves by \(3, 3\); expected \(2, directions\)"),
-        (lambda: graph.along({"x": np.zeros(2)}, ["function"]), r"x moves by \(2,\)"),
+        (lambda: graph.along({"x": np.eye(3)}, ["function"]), r"x have shape \(3, 3\); expected \(2, directions\)"),
+        (lambda: graph.along({"x": np.zeros(2)}, ["function"]), r"the directions of x have shape \(2,\)"),
         (lambda: graph.varied("z", 1), 'no input "z"'),
         (lambda: graph.varied("x", 1, y=[0, 0]), "1 directions"),
         (lambda: graph.varied("x", 2, y=[-1, 1]), "y has 1 elements"),
@@ -256,7 +256,7 @@ def test_a_table_of_points_that_does_not_fit_is_refused_before_it_is_made(
 
 def test_invalid_transform_is_named() -> None:
     graph = bc.kernel(bc.zoo.chain(2), "forward_dynamics").graph
-    with pytest.raises(InputError, match=r"q moves by \(\); expected \(2, directions\)"):
+    with pytest.raises(InputError, match=r"the directions of q have shape \(\); expected \(2, directions\)"):
         graph.along({"q": 1.0}, ["forward_dynamics"])
 
 

@@ -194,7 +194,7 @@ def test_load(spec: str, name: str, bodies: int) -> None:
         ("pumma600", 'no mechanism "pumma600". Did you mean "puma600"'),
         ("", "no mechanism"),
         ("chain", "missing a required argument: 'n'.*chain\\(n, joints, twist, seed\\)"),
-        ("chain:0", "n is 0; expected a whole number from 1 up"),
+        ("chain:0", "n is 0; expected a whole number of at least 1"),
         ("chain:2.5", "n is 2.5"),
         ("chain:true", "cannot be read"),
         ("chain(True)", "n is True"),

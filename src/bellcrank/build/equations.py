@@ -132,7 +132,7 @@ def equation_text(
     if digits and not 1 <= digits <= 17:
         raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
     if terms < 0:
-        raise InputError(f"terms is {terms!r}; expected the most terms that an entry may have, from 0 up.")
+        raise InputError(f"terms is {terms!r}; expected the largest number of terms of an entry, at least 0.")
     source = TEXT_TARGETS[target](formula_sheet(mechanism, g, frame, terms), digits or DEFAULT_DIGITS.get(target, 13))
     return latex.document(source) if standalone and target == "latex" else source
 

@@ -198,7 +198,7 @@ def method_schedule(
             else PROGRAMS[machine_name](what, numbers or "", kind)
         )
     if control != "none":
-        raise InputError(f'control "{control}" goes with a strategy, such as modules.')
+        raise InputError(f'control="{control}" needs strategy=..., such as strategy="modules".')
     if isinstance(what, Graph):
         method_name, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:

@@ -74,7 +74,7 @@ class InverseDynamics:
             ) from error
         if n != m.nv:
             raise InputError(
-                f'InverseDynamics: the trajectory has {n} joints and "{m.name}" has {m.nv}; expected as many.'
+                f'InverseDynamics: the trajectory has {n} joints and "{m.name}" has {m.nv}; expected equal numbers.'
             )
         for name in ("kp", "kv"):
             gains = getattr(self, name)

@@ -93,8 +93,8 @@ class Trot:
         check_range(self, "Trot", ("gain", "start"))
         if not 0.0 < self.height < MAX_STRETCH * 2 * self.link:
             raise InputError(
-                f"Trot: height is {self.height!r} m; two links of {self.link!r} m stand between 0 and "
-                f"{MAX_STRETCH * 2 * self.link:.3g} m high."
+                f"Trot: height is {self.height!r} m; expected a height above 0 and below "
+                f"{MAX_STRETCH * 2 * self.link:.3g} m, the reach of two links of {self.link!r} m."
             )
         if not 2 * self.every < self.period:
             raise InputError(

@@ -154,7 +154,7 @@ def method(name: str, quantity_name: str, tree: Tree) -> Method:
             needed = q.differentiates
         why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
         raise InputError(
-            f'method "{name}" does not give {quantity_name} of this mechanism: {why}. '
+            f'method "{name}" cannot compute {quantity_name} of this mechanism: {why}. '
             f"Use: {', '.join(['auto', *method_names])}."
         )
     return METHODS[name]

@@ -122,7 +122,7 @@ def _checked_nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, f
                 f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
             )
         if twin := next((other for other, place in parts.items() if other != node and place == s), None):
-            raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Let one serve for both.')
+            raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Remove one of them.')
     return parts
 
 
@@ -178,7 +178,9 @@ def checked_damping(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float
     for what, x in (("damping", ratio), ("rayleigh", coefficients[0]), ("rayleigh", coefficients[1])):
         checked.append(float(nominal(number(x, where, what))))
         if checked[-1] < 0.0:
-            raise ModelError(f"{where}: {what} is {checked[-1]:g}, which would feed energy in; expected 0 or more.")
+            raise ModelError(
+                f"{where}: {what} is {checked[-1]:g}, which would add energy to the system; expected 0 or more."
+            )
     return checked[0], checked[1], checked[2]
 
 

@@ -219,7 +219,9 @@ def from_wong(
     hinges = {(i + 1, i + 2): v for i, v in enumerate(l)} if not isinstance(l, Mapping) else dict(l)
     for what, given in (("alpha", alpha), ("k", k), ("inertia", inertia), ("parent", parent), ("names", labels)):
         if len(given) != n:
-            raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
+            raise ModelError(
+                f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected equal numbers.'
+            )
     if odd := [x for x in labels if not isinstance(x, str)]:
         raise ModelError(f'mechanism "{name}": names has {brief(odd[0])}; expected texts.')
     bodies, joints, report_lines = [], [], list(lines)
@@ -314,7 +316,9 @@ def from_saha(
         ("theta", theta),
     ):
         if len(given) != n:
-            raise ModelError(f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected as many.')
+            raise ModelError(
+                f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected equal numbers.'
+            )
     rows = [
         DhRow(
             joints[i],

@@ -224,7 +224,7 @@ def _root_link(robot: XmlElement, bodies: Sequence[Body], joints: Sequence[Joint
     roots = [b for b in bodies if b.name not in children]
     if not roots:
         raise ReadError(
-            f"{robot.where}: every link is the child of a joint: the parent relation closes on itself. "
+            f"{robot.where}: every link is the child of a joint, so no link is the root. "
             "Expected one root link; make the joint that leads back to it a <loop_joint>."
         )
     if len(roots) > 1:

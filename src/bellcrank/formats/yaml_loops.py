@@ -70,20 +70,20 @@ def _content(data: bytes, source: str) -> Any:
     """Return the content of the file: texts, numbers, lists and mappings."""
     yaml = optional_import("yaml", "yaml", f"{source} (loops=False leaves it alone)")
     if len(data) > MAX_YAML_BYTES:
-        raise ReadError(f"{source}: {len(data)} bytes; expected a sheet of loops, at most {MAX_YAML_BYTES}.")
+        raise ReadError(f"{source}: {len(data)} bytes; expected a YAML file of loops, at most {MAX_YAML_BYTES}.")
     depth = 0
     try:
         for event in yaml.parse(data, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 raise ReadError(
                     f"{source}, line {event.start_mark.line + 1}: refused: an alias (*{event.anchor[:40]}), which can "
-                    "be used to attack a reader. A sheet of loops needs none; write out what is meant."
+                    "be used to attack a reader. A YAML file of loops needs none; write out what is meant."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
                 raise ReadError(
                     f"{source}, line {event.start_mark.line + 1}: nested {MAX_DEPTH} deep; "
-                    "this is not a sheet of loops."
+                    "this is not a YAML file of loops."
                 )
         return yaml.safe_load(data)
     except ReadError:

@@ -254,9 +254,11 @@ def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[s
     for name, array in moves.items():
         size = math.prod(graph.inputs[name])
         if array.ndim != 2 or size != len(array):
-            raise InputError(f"{graph.name}: {name} moves by {array.shape}; expected ({size}, directions).")
+            raise InputError(
+                f"{graph.name}: the directions of {name} have shape {array.shape}; expected ({size}, directions)."
+            )
     if not moves:
-        raise InputError(f"{graph.name}: nothing moves; expected at least one input and its rates.")
+        raise InputError(f"{graph.name}: no directions given; expected at least one input with its rates.")
     seeds: dict[int, dict[int, Any]] = {}
     for name, array in moves.items():
         for i, row in enumerate(array):
@@ -335,7 +337,7 @@ def _new_input(g: Graph, name: str, shape: tuple[int, ...]) -> Array:
 
 def _check_unused(g: Graph, name: str) -> None:
     if name in g.inputs or name in g.shapes:
-        raise InputError(f'{g.name}: "{name}" would be the name of two things; rename the input or output that has it.')
+        raise InputError(f'{g.name}: the name "{name}" is used twice; rename the input or output that has it.')
 
 
 def _shaped(flat: Sequence[Any], shape: tuple[int, ...]) -> Array:

@@ -192,7 +192,9 @@ def _search(
     if not np.isfinite(value).any():
         value = _violation(summaries, within)
         if not np.isfinite(value).any():
-            raise InputError("no run within these ranges gives a number; look at one of them: bellcrank.simulate(...).")
+            raise InputError(
+                "no run within these ranges returned a finite summary; check one of them: bellcrank.simulate(...)."
+            )
     begin = points[int(np.nanargmin(np.where(np.isfinite(value), value, np.inf)))]
     scale = max(float(np.nanmax(np.abs(summaries[summary_name]))), 1e-300)
     cache: dict[bytes, dict[str, tuple[float, Array]]] = {}

@@ -144,8 +144,8 @@ def check_driven_count(m: Mechanism, G: Array, actuated: Sequence[str]) -> None:
     """
     if G.shape[2] != len(actuated):
         raise InputError(
-            f'"{m.name}" has {G.shape[2]} freedom(s), but {len(actuated)} joint(s) are given as driven '
-            f"({', '.join(actuated)}); expected as many."
+            f'"{m.name}" has {G.shape[2]} degrees of freedom, but {len(actuated)} driven joints are given '
+            f"({', '.join(actuated)}); expected equal numbers."
         )
 
 

@@ -214,7 +214,9 @@ class FitProblem:
             xtol=1e-10,
         )
         if not np.isfinite(solution.x).all():
-            raise InputError(f"begin: from {self._numbers(x)} the search does not converge. Begin with other numbers.")
+            raise InputError(
+                f"the search does not converge from {self._numbers(x)}; give other initial values: begin={{...}}."
+            )
         return all_values(solution.x)
 
     def _usable(self, r: Array, J: Array, sigma: Array) -> Array:

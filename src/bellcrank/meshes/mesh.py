@@ -45,7 +45,7 @@ def compact_mesh(corners: Array, triangles: Array, colour: tuple[float, float, f
         Colour of the mesh.
     """
     if triangles.size and (triangles.min() < 0 or triangles.max() >= len(corners)):
-        raise ValueError("a triangle has a corner that is not there")
+        raise ValueError("a triangle refers to a corner that does not exist")
     used, index = np.unique(triangles, return_inverse=True)
     return Mesh(corners[used].astype(float), index.reshape(-1, 3), colour)
 

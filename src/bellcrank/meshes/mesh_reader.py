@@ -51,7 +51,7 @@ def _read_checked(file: Path) -> Mesh:
     if size > MAX_MESH_BYTES:
         raise ReadError(
             f"{file}: a mesh of {size / 1e6:.0f} MB; at most {MAX_MESH_BYTES / 1e6:.0f} MB are read. "
-            "Simplify it, in Blender or MeshLab, say."
+            "Simplify it, for example in Blender or MeshLab."
         )
     try:
         with np.errstate(all="ignore"):  # values that are not finite are refused below

@@ -225,7 +225,7 @@ def check_joint(j: Joint, known: Collection[str]) -> Iterator[ReportLine]:
     for what in ("armature", "damping", "friction"):
         if getattr(j, what) < 0.0:
             raise ModelError(
-                f"{where}: {what} is {getattr(j, what):g}; expected zero or more (it would feed energy in)."
+                f"{where}: {what} is {getattr(j, what):g}; expected zero or more (it would add energy to the system)."
             )
     if not j.friction_speed > 0.0:
         raise ModelError(f"{where}: friction_speed is {j.friction_speed:g}; expected a small positive speed.")

@@ -99,8 +99,8 @@ def align_with_free_axis(R: Array, j: Joint) -> Array:
     z = np.asarray(j.axis)
     if has_free(z) and np.count_nonzero(z) < 2:  # its sign would switch between opposite directions
         raise ModelError(
-            f'joint "{j.name}": axis is {j.axis}; a single free number does not turn it. Let another element of it '
-            "be free or different from zero, or leave this one constant."
+            f'joint "{j.name}": axis is {j.axis}; varying only its free element cannot change its direction. Let '
+            "another element of it be free or different from zero, or leave this one constant."
         )
     z = z / np.linalg.norm(z)
     if j.kind == "universal":

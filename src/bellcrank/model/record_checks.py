@@ -72,7 +72,9 @@ def _check_modes(modes: Modal, bodies: Collection[str]) -> None:
     if modes.body not in bodies:
         raise ModelError(f"{where}: {unknown('body', modes.body, bodies)}")
     if len(modes.damping) != n:
-        raise ModelError(f"{where}: {n} stiffnesses and {len(modes.damping)} damping coefficients; expected as many.")
+        raise ModelError(
+            f"{where}: {n} stiffnesses and {len(modes.damping)} damping coefficients; expected equal numbers."
+        )
     shapes = {"A": (n, 3), "B": (n, 3, 3), "D": (n, n, 3, 3), "E": (n, n, 3), "F": (n, n, 3, 3)}
     for letter, shape in shapes.items():
         part_checks.check_finite(where, letter, getattr(modes, letter))

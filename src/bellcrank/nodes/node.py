@@ -44,7 +44,7 @@ def constant(x: Any) -> float:
         value = float(x)
     except (TypeError, ValueError, OverflowError) as error:
         raise TraceError(
-            f"a traced scalar met {x!r} of type {type(x).__name__}; expected a number or a traced scalar."
+            f"a traced scalar was combined with {x!r} of type {type(x).__name__}; expected a number or a traced scalar."
         ) from error
     if math.isnan(value):
         raise TraceError(

@@ -129,8 +129,8 @@ class Tape:
         name = leaf.args[0]
         if name not in self.parameters:
             raise TraceError(
-                f'the free parameter "{name}" met a traced scalar, but this graph has no input for it. Known: '
-                f"{', '.join(self.parameters) or 'none'}. Name it in trace(..., parameters=[...])."
+                f'the free parameter "{name}" was combined with a traced scalar, but this graph has no input for it. '
+                f"Known: {', '.join(self.parameters) or 'none'}. Name it in trace(..., parameters=[...])."
             )
         return self.node("input", PARAMETERS, self.parameters[name])
 
@@ -138,12 +138,12 @@ class Tape:
 def raise_foreign_node(x: Node, where: str = "") -> NoReturn:
     """Raise TraceError because node `x` belongs to another trace; `where` begins the message.
 
-    Serial numbers of two traces are unrelated, so their nodes cannot meet in one expression.
+    Serial numbers of two traces are unrelated, so their nodes cannot be combined in one expression.
     """
     what = f"{x.args[0]}[{x.args[1]}]" if x.op == "input" else x.label or x.op
     raise TraceError(
-        f"{where}scalars of two traces met: {single_line(what)} belongs to another trace. A function is traced once "
-        "for each graph that needs it, and its symbols are valid only during that trace: an object must not store one "
-        "between calls (self.last = q[0]). Declare the memory of a control or an actuator as a state (states=...), "
-        "and values from outside as inputs."
+        f"{where}scalars of two traces were combined: {single_line(what)} belongs to another trace. A function is "
+        "traced once for each graph that needs it, and its symbols are valid only during that trace: an object must "
+        "not store one between calls (self.last = q[0]). Declare the memory of a control or an actuator as a state "
+        "(states=...), and values from outside as inputs."
     )

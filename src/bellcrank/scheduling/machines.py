@@ -274,7 +274,7 @@ def warp(lanes: int) -> Topology:
 
 def _check_count(p: int) -> int:
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise InputError(f"a machine of {p!r} processors; expected a whole number from 1 up.")
+        raise InputError(f"a machine of {p!r} processors; expected a whole number of at least 1.")
     return p
 
 

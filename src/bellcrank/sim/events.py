@@ -73,7 +73,10 @@ def checked_events(events: Any, wrt: Sequence[str]) -> tuple[Event, ...]:
         if not isinstance(e, Event):
             raise InputError(f"events: {e!r} is not an event; write bellcrank.Event(name, function, action).")
         if e.action == "switch" and wrt:
-            raise InputError(f'event "{e.name}" changes the state instantly, and sensitivities cannot follow that.')
+            raise InputError(
+                f'event "{e.name}": sensitivities do not support the action "switch", which changes the state '
+                "discontinuously."
+            )
     check_unique_names("event", [e.name for e in checked])
     return checked
 

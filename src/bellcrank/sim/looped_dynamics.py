@@ -421,7 +421,7 @@ def looped_dynamics(
     m = system.mechanism
     if wrt:
         raise InputError(
-            f'sensitivities: "{m.name}" has closed loops, and for those there are none: a change of one element of '
+            f'sensitivities do not support closed loops, which "{m.name}" has: a change of one element of '
             "the start, or of a length, requires changes of others, which are not determined. Run a batch with "
             "slightly different parameters or starts, and take differences."
         )

@@ -274,8 +274,8 @@ def keeps_rows(saving: Saving) -> bool:
         raise InputError(unknown("keep", keep, KEEP_OPTIONS))
     if keep == "rows" and saving.summary:
         raise InputError(
-            'a summary is one row for each run, so keep="rows" does not go with it; to keep all rows, run without '
-            "a summary, and use numpy's min and max on the columns."
+            'a summary is one row for each run, so it cannot be combined with keep="rows"; to keep all rows, run '
+            "without a summary, and use numpy's min and max on the columns."
         )
     if keep == "final" and saving.every is not None:
         raise InputError(f"every is {saving.every!r}, the time between rows, but only the end of each run is kept.")

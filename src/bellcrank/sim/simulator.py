@@ -140,7 +140,9 @@ class Simulator:
             self.summary = parse_summary(self.saving.summary, list(observable_units(self.system)), wrt)
             self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.items))
         if wrt and self.system.sampled:
-            raise InputError("sensitivities: samples change the state at once, and sensitivities cannot follow that.")
+            raise InputError(
+                "sensitivities do not support sampled controllers, which change the state discontinuously."
+            )
         self.dynamics = self._dynamics(wrt)
         self._cache: dict[Any, Any] = {}
         self._memory = RowMemory()

@@ -241,11 +241,11 @@ def _check_free(K: Any, places: Array, each: int) -> None:
     share = np.divide(force, terms, out=np.zeros_like(force), where=(terms > 0.0) & (force > noise))
     row, worst = (int(i) for i in np.unravel_index(np.argmax(share), share.shape))
     if share[row, worst] > GROUND_FORCE_TOLERANCE:
-        way = ("move", "turn")[worst // 3] + (" along ", " about ")[worst // 3] + "xyz"[worst % 3]
+        way = ("translation along ", "rotation about ")[worst // 3] + "xyz"[worst % 3]
         raise ModelError(
-            f"flexible: the stiffness matrix holds the body to the ground: to {way} all of it takes forces of "
-            f"{force[row, worst]:.3g} N a metre at node {row // each}. Expected the matrix of a free structure: take "
-            "its supports out there; here joints hold it."
+            f"flexible: the stiffness matrix holds the body to the ground: a rigid motion ({way}) needs a "
+            f"force of {force[row, worst]:.3g} N/m at node {row // each}. Expected the matrix of a free structure: "
+            "take its supports out there; here joints hold it."
         )
 
 

@@ -45,7 +45,7 @@ def compute_chunk(
 ) -> dict[str, Any]:
     """Compute one chunk in a worker.
 
-    Workers whose code, or whose versions of the user's modules, would compute other numbers compute nothing.
+    Workers whose code, or whose versions of the user's modules, would compute different numbers compute nothing.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def compute_chunk(
             differences = ", ".join(
                 f"{name} {present or 'none'} instead of {wanted or 'none'}" for name, wanted, present in other
             )
-            return {"error": f"a worker would compute other numbers: it has {differences}. Install the same there."}
+            return {"error": f"a worker would compute different numbers: it has {differences}. Install the same there."}
         setup, simulators = unpack_setup(packed, expected)
         drawn = draw_inputs(setup, first + np.arange(len(next(iter(values.values())))), values)
         table = chunk_table(setup, simulators, first, values, expected.programs, drawn)
@@ -92,8 +92,8 @@ def unpack_setup(packed: bytes, expected: ExpectedDigests) -> tuple[StudySetup, 
         if other := digest_differences(expected.setup, setup_digests(setup)):
             names = ", ".join(name for name, _, _ in other)
             raise InputError(
-                f"a worker would compute other numbers: {names} is different there. Functions of modules are sent by "
-                "name: give the workers the same files, and restart them."
+                f"a worker would compute different numbers: {names} is different there. Functions of modules are sent "
+                "by name: give the workers the same files, and restart them."
             )
         while len(_setups) >= MAX_CACHED_SETUPS:
             _setups.pop(next(iter(_setups)))
@@ -162,8 +162,8 @@ def _check_program(setup: StudySetup, sim: Simulator, values: Table, expected: s
     digest = program_digest(setup, sim, values)
     if expected is not None and digest not in (expected, None):
         raise InputError(
-            "a worker would compute other numbers: it traces other equations from the same plant. They depend on "
-            "something that is not sent along: an entry of bellcrank.register, a changed number of a module, a file."
+            "a worker would compute different numbers: it traces different equations from the same plant. They depend "
+            "on something that is not sent along: an entry of bellcrank.register, a changed number of a module, a file."
         )
     return digest is not None
 

@@ -211,7 +211,9 @@ def read_table(path: Path) -> dict[str, Any]:
         raise ReadError(f"{path} is empty; expected a line of names, and a line of values for each run.")
     for k, row in enumerate(rows[1:], 2):
         if len(row) != len(rows[0]):
-            raise ReadError(f"{path}: line {k} has {len(row)} cells and the first {len(rows[0])}; expected as many.")
+            raise ReadError(
+                f"{path}: line {k} has {len(row)} cells and the first {len(rows[0])}; expected equal numbers."
+            )
     return {name.strip(): _cells([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
 
 

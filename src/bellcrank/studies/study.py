@@ -287,7 +287,7 @@ def study(
     Raises
     ------
     InputError
-        If an argument is invalid, or the folder has another study.
+        If an argument is invalid, or the folder contains a different study.
     StudyError
         If the workers cannot finish it; what was computed is in the folder.
     """
@@ -355,7 +355,10 @@ def _compute(
             for first, last, chunk in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
                 digests = {first: chunk["drawn"]}
                 if changed := changed_input(setup, [(first, last)], run_points.part, digests.__getitem__, sample=True):
-                    raise StudyError(f"a worker would compute other numbers: it drew another {changed}. {DRAWN_HINT}")
+                    raise StudyError(
+                        f"a worker would compute different numbers: its {changed} differs from that of the first "
+                        f"process. {DRAWN_HINT}"
+                    )
                 study_folder.add_chunk(first, chunk["data"])
                 bar.count_done(last - first)
         if changed := changed_input(setup, todo, run_points.part, study_folder.drawn_digests, sample=True):

@@ -39,6 +39,14 @@ MAX_CHUNK_BYTES = 2**62  # of a chunk; no practical limit, as constant columns o
 MAX_FILES = 1_000_000  # of one study, whose names are listed
 MANIFEST_VERSION = 2  # version of manifests; version 1 had neither identity nor checksum
 NOT_COMPARED = ("chunk", "provenance", "methods", "equations")
+# Names of the entries of a manifest in errors.
+MANIFEST_LABELS = {
+    "study": "the version of its files", "bellcrank": "the version of bellcrank", "mechanisms": "the mechanism",
+    "over": "argument over", "meaning": "the meaning of its values", "points": "the design of its runs",
+    "values": "the digest of its values", "runs": "the number of runs", "seed": "argument seed",
+    "seconds": "argument seconds", "summary": "argument summary", "keep": "argument keep",
+    "given": "the value of start, inputs and options", "settings": "the value of its settings",
+}  # fmt: skip
 _verified_states: set[tuple[Any, ...]] = set()  # states of files whose seals were verified
 # Names of the parts of an identity in errors.
 IDENTITY_PART_NAMES = {
@@ -82,7 +90,7 @@ class StudyFolder:
         Raises
         ------
         InputError
-            If the folder contains another study, or is not writable.
+            If the folder contains a different study, or is not writable.
         """
         try:
             self.runs_folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +108,7 @@ class StudyFolder:
         return stored
 
     def _check_same(self, stored: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-        """Raise an InputError that names the difference if the folder contains another study."""
+        """Raise an InputError that names the difference if the folder contains a different study."""
         for key, wanted in manifest.items():
             if stored.get(key) == wanted or key in NOT_COMPARED:
                 continue
@@ -108,8 +116,8 @@ class StudyFolder:
                 equations = equation_differences(stored.get("equations"), manifest["equations"])
                 raise self.refusal(self._differing(stored.get(key), wanted, equations))
             raise InputError(
-                f"to={str(self.path)!r} has another study: its {key} is {_short(stored.get(key))}, but here it is "
-                f"{_short(wanted)}. Give another folder, or remove that one."
+                f"to={str(self.path)!r} contains a different study: {MANIFEST_LABELS.get(key, f'its {key}')} is "
+                f"{_short(stored.get(key))}, but here it is {_short(wanted)}. Give another folder, or remove that one."
             )
 
     @staticmethod
@@ -284,10 +292,10 @@ class StudyFolder:
         return decode_digests((pq.read_schema(self.chunk_path(first)).metadata or {}).get(DRAWN_KEY, b""))
 
     def refusal(self, changed: str) -> InputError:
-        """Return the error that the folder has another study, because of what `changed`."""
+        """Return the error that the folder contains a different study, because of what `changed`."""
         return InputError(
-            f"to={str(self.path)!r} has another study: {changed} changed since. Rows of both are not comparable. "
-            "Give another folder, or remove that one."
+            f"to={str(self.path)!r} contains a different study: {changed} changed since. Rows of both are not "
+            "comparable. Give another folder, or remove that one."
         )
 
     def table(self) -> Any:

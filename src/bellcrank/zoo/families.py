@@ -311,7 +311,7 @@ def checked_count(n: int, what: str, least: int = 1, bodies: int = 1, most: int 
         Largest number of bodies allowed.
     """
     if not is_whole(n) or n < least:
-        raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number from {least} up.")
+        raise InputError(f"zoo: {what} is {brief(n)}; expected a whole number of at least {least}.")
     if n * bodies > most:
         parts = float(min(int(n) * bodies, 10**30))
         hours = parts * SECONDS_PER_BODY / 3600

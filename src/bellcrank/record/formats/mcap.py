@@ -160,7 +160,9 @@ def _description(stream: IO[bytes]) -> tuple[str, int]:
         elif kind == "Channel":
             topics.add(item.topic)
     if about is None:
-        raise ReadError(f'it has no metadata "{KEY}": it is another\'s log, with {", ".join(sorted(topics)[:8])}.')
+        raise ReadError(
+            f'it has no metadata "{KEY}": it is a log of another program, with {", ".join(sorted(topics)[:8])}.'
+        )
     return about, decoded
 
 
