@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Mechanisms, and the names of their compiled quantities.
 _compiled_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-_compiled_names_lock = Lock()  # held while _made is changed or traversed
+_compiled_names_lock = Lock()  # held while _compiled_names is changed or traversed
 _discard_count = [0]  # number of times that compiled quantities were discarded
 
 

@@ -251,7 +251,7 @@ _cached_methods: dict[str, str] = {}  # methods by their keys, to avoid reading 
 
 
 def auto_method(mechanism: Mechanism, request: Request) -> Method:
-    """Return the method that graphs.chosen selects on this computer.
+    """Return the method that `graphs.choose_graph` selects on this computer.
 
     Parameters
     ----------

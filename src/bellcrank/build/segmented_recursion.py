@@ -112,7 +112,7 @@ def segmented_graph(
 
 
 def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None:
-    """Return the graph divided as finely as possible, or None; targets recut it into as many segments as they use.
+    """Return the graph divided as finely as possible, or None; targets divide it again into the segments they need.
 
     The finest division gives the cost at its best. The attribute `recut` makes another one.
 

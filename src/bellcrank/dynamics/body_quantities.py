@@ -1,6 +1,6 @@
 """Table of body recursions, by method and quantity.
 
-The results of a recursion belong to one of three things, and the code that rolls it needs to distinguish no more
+The results of a recursion are per coordinate, per frame or a sum over bodies; code generation distinguishes only these
 (`BodyQuantity`):
 
     coordinates    each joint returns its own (forward_dynamics, rate), or a column of a matrix (jacobian)
@@ -31,8 +31,8 @@ OWN_COORDINATES, SHARED_COORDINATES = "own", "shared"
 class BodyQuantity:
     """A quantity as a body recursion.
 
-    of tells to what the results belong, and shape gives the shape of each. last turns all results into the quantity, if
-    they are not the quantity itself. shared maps further inputs, equal for all bodies, to the quantities that they are.
+    `owner` states what each result belongs to, and `shape` its shape. `finish`, if given, computes the quantity from
+    all results. `shared_inputs` maps further inputs, equal for all bodies, to the quantities that supply them.
     """
 
     body: Callable[..., BodyRecursion]
@@ -54,16 +54,14 @@ def _sum_quantity(
 OVER_MASS, ABOUT_CENTRE = body_sums.divide_by_mass, body_sums.momentum_about_centre
 BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
     ("aba", "forward_dynamics"): BodyQuantity(body_dynamics.forward_dynamics, coupled=SHARED_COORDINATES),
-    ("aba", "response"): BodyQuantity(
-        body_dynamics.response
-    ),  # not a quantity, but what loops need from their tree (build/rolled_tree_terms.py)
+    # Not a quantity, but a result that loops need from their tree (build/rolled_tree_terms.py).
+    ("aba", "response"): BodyQuantity(body_dynamics.response),
     ("rnea", "inverse_dynamics"): BodyQuantity(body_dynamics.inverse_dynamics, coupled=SHARED_COORDINATES),
     ("rnea", "bias"): BodyQuantity(body_dynamics.bias, coupled=SHARED_COORDINATES),
     ("rnea", "coriolis_torque"): BodyQuantity(body_dynamics.coriolis_torque, coupled=SHARED_COORDINATES),
     ("rnea", "gravity_torque"): BodyQuantity(body_dynamics.gravity_torque, coupled=SHARED_COORDINATES),
-    ("coriolis", "product"): BodyQuantity(
-        body_columns.coriolis_product
-    ),  # products of matrices with x, which are not quantities
+    # Products of matrices with x, which are not quantities.
+    ("coriolis", "product"): BodyQuantity(body_columns.coriolis_product),
     ("aba", "product"): BodyQuantity(body_columns.factor_product, COLUMNS, (2,)),
     ("reactions", "reactions"): BodyQuantity(
         body_motion.reactions, FRAMES, (6,), coupled=SHARED_COORDINATES, oriented=False

@@ -42,9 +42,9 @@ FULL_ROTATION = "full"  # a rotation matrix: placements whose axes are free para
 class LinkClass:
     """One link class.
 
-    table has a row for each member, in their order, with the constants that differ between members; free likewise has
-    the values that depend on the model's free parameters. more holds the constants that were given beside those of the
-    links.
+    `table` has a row for each member, in their order, with the constants that differ between members. `free_values` has
+    the values that depend on free parameters. `extra_constants` has the constants that were given in addition to those
+    of the links.
     """
 
     link: Link

@@ -24,7 +24,7 @@ UNLIMITED_TICKS = 2**40  # ticks: more than any run has, so that a launch ends w
 
 @dataclass(eq=False)
 class GpuSweeps:
-    """GPU backend of the adjoint sweeps (`Place` in adjoint_sweeps.py).
+    """GPU backend of the adjoint sweeps (`SweepBackend` in adjoint_sweeps.py).
 
     A table of inputs is a pair: its numbers, and the distances in memory between neighbouring runs and between
     neighbouring lines of one run.

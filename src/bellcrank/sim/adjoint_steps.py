@@ -122,7 +122,10 @@ class AdjointSteps:
 
     @property
     def step_pullback(self) -> Graph:
-        """(t, y, ..., told, w_y, w_memory) -> g_y, g_memory, g_u, g_p: pull weights back through one step."""
+        """Graph that pulls weights back through one step.
+
+        (t, y, ..., told, w_y, w_memory) -> g_y, g_memory, g_u, g_p
+        """
         return self._noted_and_pullback[1]
 
     @cached_property

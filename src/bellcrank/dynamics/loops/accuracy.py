@@ -79,7 +79,7 @@ def may_lose_digits(tree: Tree, rank: LoopRank, loss: float, contradiction: floa
 
 
 def measure_accuracy(tree: Tree, rank: LoopRank, q: Array, rough: float) -> tuple[LoopRank, Accuracy]:
-    """Return the rank with as many refinements as help, and the resulting accuracy of accelerations.
+    """Return the rank with the number of refinements that improves accelerations, and their accuracy.
 
     Parameters
     ----------

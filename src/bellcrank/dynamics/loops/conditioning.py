@@ -76,7 +76,10 @@ def _refinements(loss: float) -> int:
 
 
 def _least_multiplier_pivot(tree: Tree, rank: LoopRank, q: Array, C: Array) -> float:
-    """Return the root of the smallest pivot of C M^-1 C^T, relative to its loop's rows, as in `Multipliers.sound`."""
+    """Return the root of the smallest pivot of C M^-1 C^T, relative to its loop's rows.
+
+    It is defined as in `Multipliers.conditioning`.
+    """
     M = np.array(crba.mass_matrix(tree, q.tolist()), float)
     diagonal = np.diag(M)
     if not (diagonal > 0.0).all():

@@ -107,7 +107,7 @@ class LLVMPrinter:
         self.check_inputs = self._decide_check_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.for_next_block = False  # True while printing the work for the next block
-        self.range_bits = ""  # range bits of its angles, see sincos.outside
+        self.range_bits = ""  # range bits of its angles, see `sincos.out_of_range`
 
     # -- fused operations and the check of inputs
 

@@ -78,7 +78,7 @@ def _crossing_time(t: Array, y: Array) -> float:
 
 
 def _is_possible(m: Mechanism, name: str, value: float) -> bool:
-    """Return whether a physical body has this value: a moment of inertia alone cannot be changed at will."""
+    """Return whether a physical body can have this value; one moment of inertia cannot be chosen independently."""
     try:
         m.at({name: value})
     except BellcrankError:
