@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT
-from bellcrank.dynamics.body_recursion import FromChildren, FromParent, HandOn
+from bellcrank.dynamics.body_recursion import FromChildren, FromParent, Send
 from bellcrank.dynamics.flatten import flatten, unflatten
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Graph, Shape
@@ -124,7 +124,7 @@ class _CellTracer:
         try:
             for x in self.received_values[k]:
                 request = running.send(x)
-                assert isinstance(request, HandOn)
+                assert isinstance(request, Send)
                 request = next(running)
         except StopIteration:
             return None
@@ -137,13 +137,13 @@ class _CellTracer:
         return request.ground
 
     def _sent_values(self, k: int, more: Sequence[Any]) -> list[Any]:
-        """Return the values that the body hands on, by channel, and at the end its results."""
+        """Return the values that the body sends, by channel, and at the end its results."""
         running, sent = self._start_body(k), list[Any]()
         next(running)
         try:
             for x in [*self.received_values[k], *more]:
                 request = running.send(x)
-                assert isinstance(request, HandOn)
+                assert isinstance(request, Send)
                 sent.append(request.value)
                 next(running)
         except StopIteration as end:

@@ -16,7 +16,7 @@ import numpy as np
 from bellcrank.build.cell_tracing import CellClass, trace_cells
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT, padded_rows
 from bellcrank.build.rolled_recursion import with_free_constants
-from bellcrank.dynamics.body_recursion import FromParent, HandOn
+from bellcrank.dynamics.body_recursion import FromParent, Send
 from bellcrank.dynamics.link_classes import extract_parameters
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
@@ -94,5 +94,5 @@ def _isolated_body(
 ) -> Generator[Any, Any, list[Scalar]]:
     """Evaluate a law as a body that exchanges nothing with its neighbours."""
     yield FromParent(())
-    yield HandOn(())
+    yield Send(())
     return law(constants, *given)

@@ -19,7 +19,7 @@ from bellcrank.dynamics.body_recursion import (
     FromChildren,
     FromParent,
     Ground,
-    HandOn,
+    Send,
 )
 from bellcrank.dynamics.centroidal import about_point
 from bellcrank.dynamics.frame_motion import axis_rates
@@ -104,7 +104,7 @@ def _reference_place(
         }[reference]
     else:
         (reference_place,) = parts
-    yield HandOn(reference_place)
+    yield Send(reference_place)
     return reference_place
 
 
@@ -215,7 +215,7 @@ def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector
     V, W = X.motion(V) + subspace_motion(S, v), X.motion(W) + subspace_motion(S, x)
     step("dZ", link.name)
     dW = X.motion(dW) + subspace_motion([dZ for _, _, dZ in axis_rates(link, q, v, V)], x)
-    yield HandOn((V, W, dW))
+    yield Send((V, W, dW))
     step("C", link.name)
     (f,) = yield from accumulate_subtree(
         [link.inertia @ dW + (rigid_momentum_moments(link.inertia, V) @ W) * 0.5], X.force
@@ -248,7 +248,7 @@ def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> BodyRecu
         y = x[k] + s.dot(z)
         psi, inverse, _, IA, _ = aba.eliminate_axis(link, s, 0.0, IA, NO_FORCE)
         z, products = z + psi * x[k], [y, 1.0 / inverse, *products]
-    yield HandOn((X.articulated(IA), X.force(z)))
+    yield Send((X.articulated(IA), X.force(z)))
     return products
 
 

@@ -14,7 +14,7 @@ from bellcrank.dynamics.body_recursion import (
     FromChildren,
     FromParent,
     Ground,
-    HandOn,
+    Send,
 )
 from bellcrank.dynamics.shared_coordinates import SharingLink
 from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
@@ -78,7 +78,7 @@ def body_acceleration(
     X, S = aba.transform_and_axes(link, q)
     w = yield FromParent(ZERO)
     m = aba.velocity_acceleration(link, X, S, q, v, w)
-    yield HandOn(m.w)
+    yield Send(m.w)
     c, pA, IA = Motion(m.dw, m.a), aba.bias_force(link, link.inertia, m.w, external), articulated_inertia(link.inertia)
     parts = yield FromChildren()
     for inertia, force in parts:
@@ -88,14 +88,14 @@ def body_acceleration(
     psi, D, u = {}, {}, {}
     for s, k in reversed(list(zip(S, link.v_index, strict=True))):
         psi[k], D[k], u[k], IA, pA = aba.eliminate_axis(link, s, driven[k], IA, pA)
-    yield HandOn((X.articulated(IA), X.force(pA + IA @ c)))
+    yield Send((X.articulated(IA), X.force(pA + IA @ c)))
     up = yield FromParent(Motion(ZERO, -ground.gravity))
     step("a", link.name)
     A, a = X.motion(up) + c, []
     for s, k in zip(S, link.v_index, strict=True):
         a.append(u[k] * D[k] - A.dot(psi[k]))
         A = A + s * a[-1]
-    yield HandOn(A)
+    yield Send(A)
     return a, link.inertia.newton_euler(Acceleration(m.w, A.ang, A.lin)) - external
 
 
@@ -121,14 +121,14 @@ def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> BodyRecursio
     psi, D, u = {}, {}, {}
     for s, k in reversed(list(zip(S, link.v_index, strict=True))):
         psi[k], D[k], u[k], IA, pA = aba.eliminate_axis(link, s, tau[k], IA, pA)
-    yield HandOn((X.articulated(IA), X.force(pA)))
+    yield Send((X.articulated(IA), X.force(pA)))
     up = yield FromParent(Motion(ZERO, ZERO))
     step("a", link.name)
     A, a = X.motion(up), []
     for s, k in zip(S, link.v_index, strict=True):
         a.append(u[k] * D[k] - A.dot(psi[k]))
         A = A + s * a[-1]
-    yield HandOn(A)
+    yield Send(A)
     return a
 
 
@@ -219,13 +219,13 @@ def _required_forces(
         return (yield from body_shared_dynamics.required_forces(link, ground, q, v, a, external, passive))
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.child_acceleration(link, q, v, a, up)
-    yield HandOn(A)
+    yield Send(A)
     step("f", link.name)
     f = link.inertia.newton_euler(A) - external
     parts = yield FromChildren()
     for force in parts:
         f = f + force
-    yield HandOn(link.transform(q).force(f))
+    yield Send(link.transform(q).force(f))
     step("tau", link.name)
     tau = [s.dot(f) + link.armature * a[k] for s, k in zip(link.subspace(q), link.v_index, strict=True)]
     if not passive:
@@ -250,7 +250,7 @@ def orientation(link: Link, ground: Ground, q: Vector) -> Generator[Exchange, An
     up = yield FromParent(ground.R)
     step("pose", link.name)
     R: Mat = link.transform(q).pose(up, ZERO)[0]
-    yield HandOn(R)
+    yield Send(R)
     return R
 
 
@@ -300,7 +300,7 @@ def observed_frames(link: Link, ground: Ground, q: Vector, v: Vector, seen: Body
     R, p = X.pose(R, p)
     step("V", link.name)
     V = X.motion(V) + subspace_motion(link.subspace(q), joint_elements(link, v))
-    yield HandOn((R, p, V))
+    yield Send((R, p, V))
     out: list[Scalar] = []
     for i, r in enumerate(seen.points):
         out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
@@ -329,6 +329,6 @@ def generalised_forces(link: Link, ground: Ground, q: Vector, wrench: Vector, pu
     parts = yield FromChildren()
     for part in parts:
         total = total + part
-    yield HandOn(link.transform(q).force(total))
+    yield Send(link.transform(q).force(total))
     step("felt", link.name)
     return [s.dot(total) for s in link.subspace(q)]

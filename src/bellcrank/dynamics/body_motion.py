@@ -16,7 +16,7 @@ from bellcrank.dynamics.body_recursion import (
     FromChildren,
     FromParent,
     Ground,
-    HandOn,
+    Send,
 )
 from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
 from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
@@ -57,7 +57,7 @@ def propagate_motion(
             motion.append(X.motion(above) + subspace_motion(link.subspace(q), joint_elements(link, v)))
         else:
             motion.append(rnea.child_acceleration(link, q, v, a, above))
-    yield HandOn(motion)
+    yield Send(motion)
     return motion
 
 
@@ -77,14 +77,14 @@ def accumulate_subtree(
     parts = yield FromChildren()
     for part in parts:
         total = [x + y for x, y in zip(total, part, strict=True)]
-    yield HandOn([up(x) for x in total])
+    yield Send([up(x) for x in total])
     return total
 
 
 def exchange_nothing() -> Generator[Exchange, Any, None]:
     """Exchange nothing with the neighbours."""
     yield FromParent(())
-    yield HandOn(())
+    yield Send(())
 
 
 # -- functions of the joint

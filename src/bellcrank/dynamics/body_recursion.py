@@ -1,11 +1,11 @@
 """Body recursions: tree algorithms written as the work of one body, for rolled loops over link classes.
 
 A method of the table sweeps over all links at once. The work of one link is a generator that requests the values of its
-neighbours and hands values on:
+neighbours and sends values:
 
-    w = yield FromParent(ZERO)         the value that the parent handed on; bodies on the ground get this default
-    yield HandOn(w)                    the value that this body hands on, in the direction of the last request
-    parts = yield FromChildren()       the values that the children handed on
+    w = yield FromParent(ZERO)         the value that the parent sent; bodies on the ground get this default
+    yield Send(w)                      the value that this body sends, in the direction of the last request
+    parts = yield FromChildren()       the values that the children sent
 
 The code between two requests belongs to one sweep over the tree. The generator returns the body's elements of the
 result. The equations themselves are those of the method's own file.
@@ -24,26 +24,26 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 @dataclass(frozen=True)
 class FromParent:
-    """Request for the value that the parent handed on; `ground` is its value for bodies on the ground."""
+    """Request for the value that the parent sent; `ground` is its value for bodies on the ground."""
 
     ground: Any
 
 
 @dataclass(frozen=True)
 class FromChildren:
-    """Request for the values that the children handed on."""
+    """Request for the values that the children sent."""
 
     pass
 
 
 @dataclass(frozen=True)
-class HandOn:
-    """A value handed on, in the direction of the last request."""
+class Send:
+    """A value to send, in the direction of the last request."""
 
     value: Any
 
 
-Exchange = FromParent | FromChildren | HandOn
+Exchange = FromParent | FromChildren | Send
 BodyRecursion = Generator[Exchange, Any, list[Scalar]]
 
 

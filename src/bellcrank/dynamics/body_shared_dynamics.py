@@ -23,7 +23,7 @@ from typing import Any
 
 from bellcrank.dynamics import aba, rnea
 from bellcrank.dynamics.aba_modes import subtract_outer_product
-from bellcrank.dynamics.body_recursion import BodyRecursion, Exchange, FromChildren, FromParent, Ground, HandOn
+from bellcrank.dynamics.body_recursion import BodyRecursion, Exchange, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.shared_coordinates import SharingLink
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.flexible_body import FlexibleBody
@@ -206,7 +206,7 @@ def shared_body_acceleration(
     share, (X, S) = link.share, aba.transform_and_axes(link, q)
     w = yield FromParent(ZERO)
     m = aba.velocity_acceleration(link, X, S, q, v, w)
-    yield HandOn(m.w)
+    yield Send(m.w)
     c, inertia = Motion(m.dw, m.a), current_inertia(link, q)
     subtree = Subtree(
         articulated_inertia(inertia),
@@ -233,13 +233,13 @@ def shared_body_acceleration(
         subtree.open_axis(k, S[axis], force, link.armature)
         if share.closes[axis]:
             subtree.eliminate(k)
-    yield HandOn(subtree.in_parent_frame(X, c))
+    yield Send(subtree.in_parent_frame(X, c))
     A, a = yield FromParent((Motion(ZERO, -ground.gravity), [0.0] * share.slots))
     step("a", link.name)
     A, a = X.motion(A) + c, [x if k in share.open else 0.0 for k, x in enumerate(a)]
     for back in reversed(subtree.forward_steps):
         A = back(A, a)
-    yield HandOn((A, a))
+    yield Send((A, a))
     joint = [subtree.axis_accelerations[i] if k < 0 else a[k] for i, k in enumerate(share.axes)]
     accelerations = [x for x, closes in zip(joint, share.closes, strict=True) if closes] + [a[k] for k in share.ends]
     every = [*joint, *(a[k] for k in share.modes)]
@@ -299,7 +299,7 @@ def required_forces(
     share, body = link.share, link.bending
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.child_acceleration(link, q, v, a, up)
-    yield HandOn(A)
+    yield Send(A)
     f, felt = body_force(link, q, v, a, A, external)
     slot_forces: list[Scalar] = [0.0] * share.slots
     overcome = body.passive(q, v) if body is not None and passive else [0.0] * len(felt)
@@ -314,7 +314,7 @@ def required_forces(
         joint.append(s.dot(f) + link.armature * a[i] - lost[i])
         if k >= 0:
             slot_forces[k] = slot_forces[k] + joint[i]
-    yield HandOn((link.transform(q).force(f), [x if k in share.open else 0.0 for k, x in enumerate(slot_forces)]))
+    yield Send((link.transform(q).force(f), [x if k in share.open else 0.0 for k, x in enumerate(slot_forces)]))
     answers = [
         x if k < 0 else slot_forces[k] for x, k, closes in zip(joint, share.axes, share.closes, strict=True) if closes
     ]

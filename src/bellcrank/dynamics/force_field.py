@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, HandOn
+from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Link, Tree
@@ -58,12 +58,12 @@ def field_recursion(law: ForceLaw) -> Callable[..., BodyRecursion]:
         V = X.motion(V)
         for s, k in zip(S, link.v_index, strict=True):
             V = V + s * v[k]
-        yield HandOn((R, p, V))
+        yield Send((R, p, V))
         total = _body_force(link, law, R, p, V)
         parts = yield FromChildren()
         for part in parts:
             total = total + part
-        yield HandOn(X.force(total))
+        yield Send(X.force(total))
         return [s.dot(total) for s in S]
 
     return body

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromParent, HandOn, ground_of
+from bellcrank.dynamics.body_recursion import BodyRecursion, FromParent, Send, ground_of
 from bellcrank.dynamics.body_shared_dynamics import shared_body_acceleration
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates, localise, modal_constants, sharing_link
 from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces
@@ -75,11 +75,11 @@ def run_recursions(tree: Tree, bodies: Sequence[BodyRecursion]) -> list[Any]:
                 received = handed_values[parents[i]] if parents[i] >= 0 else question.ground
             else:
                 received = children[i]
-            handed_on = bodies[i].send(received)
-            assert isinstance(handed_on, HandOn)
-            handed_values[i] = handed_on.value
+            sent = bodies[i].send(received)
+            assert isinstance(sent, Send)
+            handed_values[i] = sent.value
             if parents[i] >= 0:
-                children[parents[i]].append(handed_on.value)
+                children[parents[i]].append(sent.value)
         ends: list[Any] = []
         for i, body in enumerate(bodies):
             try:

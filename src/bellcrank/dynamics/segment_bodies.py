@@ -17,7 +17,7 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, HandOn
+from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Send
 from bellcrank.dynamics.dca import ZERO_FORCE_SIX, SegmentRotation, body_rotation, combine_rotations
 from bellcrank.dynamics.segments import (
     FREE_END,
@@ -34,7 +34,7 @@ from bellcrank.scalar import step
 from bellcrank.spatial.inertia import NO_INERTIA, articulated_inertia
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Mat, Motion, Vec
 
-SegmentExchange = Generator[FromParent | FromChildren | HandOn, Any, Any]
+SegmentExchange = Generator[FromParent | FromChildren | Send, Any, Any]
 NO_TURN = SegmentRotation(Mat(ZERO, ZERO, ZERO), ZERO)
 EMPTY_SEGMENT = Segment(articulated_inertia(NO_INERTIA), NO_FORCE, FREE_END)
 NO_END = (NO_MOTION, ZERO_FORCE_SIX)
@@ -73,10 +73,10 @@ def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vect
     parts = yield FromChildren()
     step("w", link.name)
     rotation = NO_TURN if closed else body_rotation(X, S, v)
-    yield HandOn(combine_rotations(rotation, parts[0]) if not closed else rotation)
+    yield Send(combine_rotations(rotation, parts[0]) if not closed else rotation)
     w, _ = yield from _receive_velocity()
     m = aba.velocity_acceleration(link, X, S, q, v, w)
-    yield HandOn((m.w, ZERO))
+    yield Send((m.w, ZERO))
     c = Motion(m.dw, m.a)
     IA, pA = articulated_inertia(link.inertia), aba.bias_force(link, link.inertia, m.w, NO_FORCE)
     parts = yield FromChildren()
@@ -86,11 +86,11 @@ def body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vect
     driven = [t + p for t, p in zip(tau, link.passive(q, v), strict=True)]
     reach = TIP_END if closed else parts[0].response
     segment, freed = add_body(link, X, S, c, driven, Segment(IA, pA, reach))
-    yield HandOn(segment)
+    yield Send(segment)
     (a, g), _ = yield from _receive_ends(gravity)
     step("a", link.name)
     accelerations, A = joint_accelerations(X, S, c, freed, a, g)
-    yield HandOn(((A, g), NO_END))
+    yield Send(((A, g), NO_END))
     return accelerations
 
 
@@ -105,13 +105,13 @@ def end(gravity: Vec, *none: Vector) -> BodyRecursion:
         Unused inputs.
     """
     yield FromChildren()
-    yield HandOn(SegmentRotation(IDENTITY, ZERO))
+    yield Send(SegmentRotation(IDENTITY, ZERO))
     yield from _receive_velocity()
-    yield HandOn((ZERO, ZERO))
+    yield Send((ZERO, ZERO))
     yield FromChildren()
-    yield HandOn(EMPTY_SEGMENT)
+    yield Send(EMPTY_SEGMENT)
     yield from _receive_ends(gravity)
-    yield HandOn((NO_END, NO_END))
+    yield Send((NO_END, NO_END))
     return []
 
 
@@ -128,13 +128,13 @@ def port(far: int, gravity: Vec, *none: Vector) -> BodyRecursion:
         Unused inputs.
     """
     (turn,) = yield FromChildren()
-    yield HandOn(turn)
+    yield Send(turn)
     speeds = yield from _receive_velocity()
-    yield HandOn((speeds[far], ZERO))
+    yield Send((speeds[far], ZERO))
     (segment,) = yield FromChildren()
-    yield HandOn(segment)
+    yield Send(segment)
     both = yield from _receive_ends(gravity)
-    yield HandOn((both[far], NO_END))
+    yield Send((both[far], NO_END))
     return []
 
 
@@ -150,13 +150,13 @@ def join(gravity: Vec, *none: Vector) -> BodyRecursion:
     """
     near, far = yield FromChildren()
     step("w")
-    yield HandOn(combine_rotations(near, far))
+    yield Send(combine_rotations(near, far))
     w, _ = yield from _receive_velocity()
-    yield HandOn((w, near.velocity_beyond(w)))
+    yield Send((w, near.velocity_beyond(w)))
     one, other = yield FromChildren()
     segment, both = join_segments(one, other)
-    yield HandOn(segment)
+    yield Send(segment)
     (a, g), _ = yield from _receive_ends(gravity)
     pull, between = split_solution(one, other, both, a, g)
-    yield HandOn(((a, tuple(pull)), (between, g)))
+    yield Send(((a, tuple(pull)), (between, g)))
     return []

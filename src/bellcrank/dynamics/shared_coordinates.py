@@ -17,7 +17,7 @@ from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar
 
-MAX_OPEN_SLOTS = 16  # the values that are handed on grow with the square of this number
+MAX_OPEN_SLOTS = 16  # the values that are sent grow with the square of this number
 MODAL_CONSTANTS = ("stiffness", "damping", "A", "E", "I1", "I2", "C0", "C1", "M")  # attributes of a flexible body
 
 
@@ -27,7 +27,7 @@ class LinkShare:
 
     axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
     with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
-    its joint; open those that are handed on to its parent. slots is the number of slots.
+    its joint; open those that are sent to its parent. slots is the number of slots.
     """
 
     axes: tuple[int, ...]

@@ -82,10 +82,10 @@ class _CellTasks:
             for i, ((k, nodes), (inside, reads)) in enumerate(zip(groups, needs, strict=True))
         ]
 
-    def _count_used_values(self, handed_on: list[Any], inside: list[dict[int, set[int]]]) -> dict[int, int]:
+    def _count_used_values(self, sent: list[Any], inside: list[dict[int, set[int]]]) -> dict[int, int]:
         """Return the number of values of each part that others use, in the cell or at a neighbour."""
         used: dict[int, set[int]] = {}
-        for n in (x for x in handed_on if isinstance(x, Node) and x.op != "input"):
+        for n in (x for x in sent if isinstance(x, Node) and x.op != "input"):
             used.setdefault(self.task_of_node[n.serial], set()).add(n.serial)
         for needed in inside:
             for i, serials in needed.items():

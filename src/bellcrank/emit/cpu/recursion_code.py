@@ -3,11 +3,11 @@
     void @rolled(ptr ws, ptr in..., ptr out...)
 
 Arrays are as in subroutines.py: an element is as wide as the lanes, and nothing is transposed here. Values that a cell
-hands to the next one stay in registers (as a phi of the loop), and are stored only where other loops read them: at the
+sends to the next one stay in registers (as a phi of the loop), and are stored only where other loops read them: at the
 ends of a run, and at bodies with several children. Values that later loops need lie in the workspace:
 
     angles, sines, cosines       of all places, each contiguous, so that one call computes them
-    handed on                    (place, element of all channels); along branches only the ends of runs
+    sent                         (place, element of all channels); along branches only the ends of runs
     kept                         (place, field)
 """
 
@@ -60,7 +60,7 @@ class WorkspaceLayout:
         self.size = self.kept_at + self.places * self.kept_width
 
     def _slots(self) -> Array:
-        """Return the slot of the values that each place hands on; -1 if they stay in registers.
+        """Return the slot of the values that each place sends; -1 if they stay in registers.
 
         Along a branch only the ends of runs have slots. Memory for all would be several times what the loops touch, and
         be returned to the system after each call.

@@ -44,7 +44,7 @@ class RecursionLoop:
         self.carries = channel != ANGLES_CHANNEL and self.r.tree.chained
         self.bodies = [self._body(cell) for cell in pattern]
         self.runs: list[Run] = owner.runs_of[pattern]
-        self.carried_values: dict[int, str] = {}  # values that the cell before handed on
+        self.carried_values: dict[int, str] = {}  # values that the cell before sent
         self.cell_addresses: dict[tuple[str, str], str] = {}
 
     def _body(self, cell: int) -> LoopBody:
@@ -110,12 +110,12 @@ class RecursionLoop:
         return sorted({x.element for x in body.reads if self._is_carried(x)})
 
     def _is_carried(self, x: CellOperand) -> bool:
-        """Return True if it is a value that the cell before hands on in this loop."""
+        """Return True if it is a value that the cell before sends in this loop."""
         same_channel = x.kind in ("parent", "child") and int(x.name) == self.channel
         return self.carries and same_channel and (x.kind == "parent" or x.child == 0)
 
     def _load_carried(self, carried: Sequence[int], start: str, way: int) -> dict[int, str]:
-        """Load the values that other loops handed on to the first cell of the run."""
+        """Load the values that other loops sent to the first cell of the run."""
         if not carried:
             return {}
         p = len(self.pattern)
@@ -127,7 +127,7 @@ class RecursionLoop:
         return {e: self.w.load(self._handed_address(source_place, self.channel, e)) for e in carried}
 
     def _store_carried(self, way: int) -> None:
-        """Store the values that the last cell of the run hands on to other loops."""
+        """Store the values that the last cell of the run sends to other loops."""
         if not self.carries:
             return
         p = len(self.pattern)
@@ -165,7 +165,7 @@ class RecursionLoop:
         return self.w.function(n.op, [printer._value(n.args[0])])
 
     def _is_shared(self, j: int) -> bool:
-        """Return True if this cell has several children, so that the values it hands on are also read later."""
+        """Return True if this cell has several children, so that the values it sends are also read later."""
         return self.forwards and self.r.cells[self.pattern[j]].children > 1
 
     def _load_input(self, x: CellOperand, place: str, j: int) -> str:

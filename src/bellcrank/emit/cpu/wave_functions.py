@@ -7,7 +7,7 @@ lanes. Values that later loops need lie in the workspace lane by lane, so that n
 
     angles, sines, cosines       (shape, bundle, place in the run, index, lane)
     kept                         likewise
-    handed on                    (first or last place of a run, element of all channels), one number each
+    sent                         (first or last place of a run, element of all channels), one number each
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Waves:
         return name
 
     def _relations(self) -> Iterator[tuple[str, Array]]:
-        """Yield index tables, where no formula applies: slots of values that neighbours hand on, elements of arrays."""
+        """Yield index tables, where no formula applies: slots of values that neighbours send, elements of arrays."""
         tree, slot = self.r.tree, self.layout.slot
         yield "parent", slot[tree.parent]
         for j in range(tree.children.shape[1]):

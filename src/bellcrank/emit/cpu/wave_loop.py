@@ -43,7 +43,7 @@ class WaveLoop:
         self.bodies = [cut.angles if channel == ANGLES_CHANNEL else cut.bodies[channel] for cut in cuts]
         self.bundle_lines: list[str] = []  # lines executed once per bundle
         self.cached_addresses: dict[object, Any] = {}  # addresses that are computed once
-        self.carried_values: dict[int, str] = {}  # values that the cell before handed on
+        self.carried_values: dict[int, str] = {}  # values that the cell before sent
 
     def text(self) -> str:
         """Return the function."""
@@ -112,11 +112,11 @@ class WaveLoop:
     # -- carried values
 
     def _is_carried(self, x: CellOperand) -> bool:
-        """Return True if it is a value that the cell before hands on in this loop."""
+        """Return True if it is a value that the cell before sends in this loop."""
         return x.kind == "parent" or (x.kind == "child" and x.child == 0)
 
     def _load_carried(self, carried: list[int]) -> dict[int, str]:
-        """Load the values that other loops handed on to the first cell of each run."""
+        """Load the values that other loops sent to the first cell of each run."""
         if not carried:
             return {}
         ends = self.begins
@@ -130,7 +130,7 @@ class WaveLoop:
         return "parent" if self.forwards else "child0"
 
     def _store_carried(self, way: int) -> None:
-        """Store the values that the last cell of each run hands on."""
+        """Store the values that the last cell of each run sends."""
         if not self.carried_values or self.channel == ANGLES_CHANNEL:
             return
         ends = [self._add_number(x, self.shape.places - 1) for x in self.begins] if self.forwards else self.begins
