@@ -102,9 +102,9 @@ def read(
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        sheet = _loop_sheet(Path(), loops if loops is not True else False)
+        loop_file = _loop_file(Path(), loops if loops is not True else False)
         text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
-        return _xml(text, "URDF text", "utf-8", base=base, sheet=sheet, **options)
+        return _xml(text, "URDF text", "utf-8", base=base, loop_file=loop_file, **options)
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {path!r}; expected the path of a file.")
     source = os.fspath(path)
@@ -114,7 +114,7 @@ def read(
         arguments = {"base": base, "loops": loops, **options}
         return plugin_reader(data, source, **{key: x for key, x in arguments.items() if x != DEFAULT_OPTIONS[key]})
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, sheet=_loop_sheet(Path(source), loops), **options)
+        return _xml(data, source, base=base, loop_file=_loop_file(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.formats.dh_table import read_table
@@ -146,10 +146,10 @@ def _with_default_gravity(options: dict[str, Any]) -> dict[str, Any]:
     return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
 
 
-def _loop_sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
-    from bellcrank.formats.yaml_loops import find_sheet
+def _loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
+    from bellcrank.formats.yaml_loops import find_loop_file
 
-    return find_sheet(urdf, loops)
+    return find_loop_file(urdf, loops)
 
 
 def _checked_bytes(path: Path) -> bytes:

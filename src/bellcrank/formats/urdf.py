@@ -20,7 +20,7 @@ from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
 from bellcrank.formats.urdf_loops import read_loops
 from bellcrank.formats.xml_elements import XmlElement
-from bellcrank.formats.yaml_loops import LoopSheet, retype_joints, sheet_loops
+from bellcrank.formats.yaml_loops import LoopFile, loop_file_closures, retype_joints
 from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
@@ -41,7 +41,7 @@ def read_urdf(
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
-    sheet: LoopSheet | None = None,
+    loop_file: LoopFile | None = None,
 ) -> Mechanism:
     """Read a mechanism from the document `robot`.
 
@@ -51,7 +51,7 @@ def read_urdf(
         Root element.
     base, gravity, check, right_angles, lock
         As in `read`.
-    sheet
+    loop_file
         Closed loops of a YAML file.
     """
     reader = _UrdfReader(AngleReader(right_angles))
@@ -65,12 +65,12 @@ def read_urdf(
     _check_distinct_names(robot, "link", "joint")
     root = _root_link(robot, bodies, joints)
     links = [b.name for b in bodies]
-    if sheet is not None:
-        joints, sheet_lines = retype_joints(sheet, joints)
-        reader.lines += sheet_lines
+    if loop_file is not None:
+        joints, loop_file_lines = retype_joints(loop_file, joints)
+        reader.lines += loop_file_lines
     closing = [
         read_loops(robot, joints, links, reader.angles),
-        *([sheet_loops(sheet, links)] if sheet is not None else []),
+        *([loop_file_closures(loop_file, links)] if loop_file is not None else []),
     ]
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
     joints, lock_lines = lock_joints(joints, lock)

@@ -33,7 +33,7 @@ JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in A
 
 
 @dataclass(frozen=True)
-class LoopSheet:
+class LoopFile:
     """Content of the file, checked as far as is possible without the URDF."""
 
     source: str
@@ -43,7 +43,7 @@ class LoopSheet:
     unknown: tuple[str, ...]
 
 
-def find_sheet(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopSheet | None:
+def find_loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile | None:
     """Return the YAML file `loops`, or the one beside `urdf` with its name (robot.yaml, robot.yml), or None.
 
     Parameters
@@ -95,7 +95,7 @@ def _content(data: bytes, source: str) -> Any:
         raise ReadError(f"{source}: not YAML: {why}. Correct the file there.") from None
 
 
-def _read(data: bytes, source: str) -> LoopSheet:
+def _read(data: bytes, source: str) -> LoopFile:
     content = _content(data, source)
     if not isinstance(content, dict):
         raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")
@@ -116,7 +116,7 @@ def _read(data: bytes, source: str) -> LoopSheet:
             raise ReadError(f"{source}: {unknown('joint_type', kind, JOINT_TYPES)}")
     loops = tuple((*_pair(p, source), kind) for p, kind in zip(pairs, kinds, strict=True))
     unknown_keys = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
-    return LoopSheet(
+    return LoopFile(
         source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), unknown_keys
     )
 
@@ -137,13 +137,13 @@ def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
     return a, b
 
 
-def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint], list[ReportLine]]:
-    """Return the `joints` with the types that the `sheet` gives them, and lines for the report."""
+def retype_joints(loop_file: LoopFile, joints: Sequence[Joint]) -> tuple[list[Joint], list[ReportLine]]:
+    """Return the `joints` with the types that the `loop_file` gives them, and lines for the report."""
     by_name = {j.name: j for j in joints}
     lines = []
-    for name, kind in sheet.joints:
+    for name, kind in loop_file.joints:
         if name not in by_name:
-            raise ReadError(f"{sheet.source}: joint_name: {unknown('joint', name, by_name)}")
+            raise ReadError(f"{loop_file.source}: joint_name: {unknown('joint', name, by_name)}")
         j = by_name[name]
         new_joint = Joint(j.name, "fixed", j.parent, j.child, rotation=j.rotation, point=j.point)
         if kind == "SPHERICAL":
@@ -151,27 +151,33 @@ def retype_joints(sheet: LoopSheet, joints: Sequence[Joint]) -> tuple[list[Joint
         elif kind != "FIXED":
             new_joint = replace(new_joint, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
         by_name[name] = new_joint
-        lines.append(ReportLine(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {sheet.source}", "note"))
+        lines.append(
+            ReportLine(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {loop_file.source}", "note")
+        )
     return list(by_name.values()), lines
 
 
-def sheet_loops(sheet: LoopSheet, links: Sequence[str]) -> LoopClosures:
-    """Return the closed loops of the `sheet`; `links` are the names of all links."""
+def loop_file_closures(loop_file: LoopFile, links: Sequence[str]) -> LoopClosures:
+    """Return the closed loops of the `loop_file`; `links` are the names of all links."""
     result = LoopClosures()
-    for a, b, kind in sheet.loops:
+    for a, b, kind in loop_file.loops:
         name = f"{a}:{b}"
         for link, letter in ((a, "a"), (b, "b")):
             if link not in links:
-                raise ReadError(f"{sheet.source}: closed_loop: {unknown('link', link, links)}")
+                raise ReadError(f"{loop_file.source}: closed_loop: {unknown('link', link, links)}")
             result.frames.append(Frame(f"{name}.{letter}", link))
         result.loops.append(Loop(name, LOOP_TYPES[kind], f"{name}.a", f"{name}.b"))
         result.lines.append(
             ReportLine(
                 f'closed_loop "{name}"',
-                f"{kind}: {LOOP_TYPES[kind]}, {EQUATIONS[LOOP_TYPES[kind]]} equations (from {sheet.source})",
+                f"{kind}: {LOOP_TYPES[kind]}, {EQUATIONS[LOOP_TYPES[kind]]} equations (from {loop_file.source})",
             )
         )
-    if sheet.motors:
-        result.lines.append(ReportLine("name_mot", f"not used: which joints have motors ({', '.join(sheet.motors)})"))
-    result.lines += [ReportLine(key, f"not used: not a known key ({sheet.source})", "warning") for key in sheet.unknown]
+    if loop_file.motors:
+        result.lines.append(
+            ReportLine("name_mot", f"not used: which joints have motors ({', '.join(loop_file.motors)})")
+        )
+    result.lines += [
+        ReportLine(key, f"not used: not a known key ({loop_file.source})", "warning") for key in loop_file.unknown
+    ]
     return result
