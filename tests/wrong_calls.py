@@ -123,6 +123,7 @@ QUIET = {
     "animation",
     "program",
     "whole",
+    "self_contained_program",
     "joined",
     "compiled",
 }  # they run or draw for long, or return what does

@@ -78,7 +78,7 @@ class PreparedRun:
     start: Array
 
 
-@explain_methods("__init__", "run", "prepared", "planned", "whole", "program")
+@explain_methods("__init__", "run", "prepared", "planned", "self_contained_program", "program")
 class Simulator:
     """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
 
