@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import builtins
+import enum
 import inspect
 import io
 import keyword
 import re
 import tokenize
+import typing
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -138,17 +141,40 @@ def _vague_names(node: ast.AST, public: set[int], exempt: set[str]) -> Iterator[
 
 
 def unnamed_parameters(tree: ast.Module) -> list[str]:
-    """Return `line: function: parameters` where the docstring of a function does not name its parameters."""
+    """Return `line: function: parameters` where the docstring of a function does not name its parameters.
+
+    Options of the command line have help texts instead.
+    """
     faults = []
     for function in _open_functions(tree.body):
         arguments = function.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        names = [a.arg for a in every if a and a.arg not in {"self", "cls"} and not a.arg.startswith("_")]
+        own = [a for a in every if a and a.arg not in {"self", "cls"} and not _is_option(a.annotation)]
+        names = [a.arg for a in own if not a.arg.startswith("_")]
         doc = ast.get_docstring(function) or ""
         missing = [name for name in names if not re.search(rf"\b{name}\b", doc)]
         if missing:
             faults.append(f"{function.lineno}: {function.name}: {', '.join(missing)}")
     return faults
+
+
+def _is_option(annotation: ast.expr | None) -> bool:
+    """Return whether a parameter is an option of a command, made by typer or called by a name such as JsonOpt."""
+    nodes = list(ast.walk(annotation)) if annotation else []
+    return any(_makes_option(x) or getattr(x, "id", "").endswith(("Opt", "Arg")) for x in nodes)
+
+
+def _makes_option(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="typer"), attr="Option" | "Argument")):
+            return True
+    return False
+
+
+def options_without_help(tree: ast.Module) -> list[int]:
+    """Return the lines of calls of typer.Option and typer.Argument that have no help text."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _makes_option(node)]
+    return [call.lineno for call in calls if not any(k.arg == "help" for k in call.keywords)]
 
 
 def _open_functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -224,6 +250,7 @@ OTHER_NAMES = {
     *("BELLCRANK_UPDATE", "MECHANISM_QUANTITY_MACHINE", "IA_boom_3", "arm_forward_dynamics"),
     *("abort", "out_stride", "per_run", "per_element"),
 }
+NAMED_TUPLE = set(dir(tuple)) | {"_replace", "_asdict", "_fields"}
 EXAMPLE_FILES = {"FILE.py", "crane.py", "model.py"}
 OTHER_PACKAGES = {"jax", "torch"}  # of which a module here has the name
 
@@ -236,6 +263,17 @@ class Names:
     modules: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # stem -> names in these modules
     sources: dict[int, set[str]] = field(default_factory=dict)  # id of a source's tree -> its names
     files: set[str] = field(default_factory=set)
+    # Members and bases of the package's classes, by their names; several classes of one name are joined.
+    classes: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)
+
+    def members(self, name: str) -> set[str] | None:
+        """Return the members of the class `name` and of its bases, or None if some are defined elsewhere."""
+        if name not in self.classes:
+            thing = next((x for x in map(vars, (abc, builtins, enum, typing)) if name in x), {}).get(name)
+            return set(dir(thing)) | NAMED_TUPLE if thing is not None else None
+        members, bases = self.classes[name]
+        inherited = [self.members(base) for base in bases - {name}]
+        return None if any(x is None for x in inherited) else members.union(*(x for x in inherited if x))
 
 
 def _identifiers(tree: ast.AST) -> Iterator[str]:
@@ -271,6 +309,28 @@ def _members(tree: ast.Module) -> Iterator[str]:
                 yield from (x.id for t in targets if t for x in ast.walk(t) if isinstance(x, ast.Name))
 
 
+def _class_members(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of methods, fields and attributes that a class defines itself."""
+    for each in ast.walk(node):
+        match each:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.Call(func=ast.Attribute(attr="update" | "__setattr__"), keywords=keywords):
+                yield from (k.arg for k in keywords if k.arg)
+    for statement in node.body:
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        yield from (x.id for t in targets if t for x in ast.walk(t) if isinstance(x, ast.Name))
+
+
+def _base_names(node: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of the bases of a class, without their parameters."""
+    for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base
+        yield base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+
+
 def package_names(trees: dict[Path, ast.Module], root: Path) -> Names:
     """Return the names of the package's sources `trees`, and the files of the repository `root`."""
     names = Names(package={*dir(builtins), *dir(type), *dir(np), *keyword.kwlist, *bc.__all__, *dir(bc), *OTHER_NAMES})
@@ -279,6 +339,11 @@ def package_names(trees: dict[Path, ast.Module], root: Path) -> Names:
         names.package.update(path.with_suffix("").parts[-4:])
         names.sources[id(tree)] = set(_identifiers(tree))
         names.modules[path.stem] |= names.sources[id(tree)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                members, bases = names.classes.setdefault(node.name, (set(dir(object)), set()))
+                members.update(_class_members(node))
+                bases.update(_base_names(node))
     for folder in ("src", "tests", "bench", "docs", "examples"):
         for path in (root / folder).rglob("*.*"):
             if path.suffix in {".py", ".md"}:
@@ -306,15 +371,22 @@ def _dead_words(prose: str, known: set[str], names: Names) -> Iterator[str]:
     for code in QUOTED.findall(prose):
         if not COMMAND.match(code):
             yield from (f"`{word}`" for word in WORD.findall(STRING.sub("", code)) if word not in known)
+            yield from _dead_members(STRING.sub("", code), known, names)
     prose = STRING.sub("", QUOTED.sub("", prose))
     yield from (word for pattern in (CONSTANT, CAMEL, SNAKE) for word in pattern.findall(prose) if word not in known)
     for file in set(FILE.findall(prose)) - EXAMPLE_FILES:
         if not any(each.endswith("/" + file) for each in names.files):
             yield file
+    yield from _dead_members(prose, known, names)
+
+
+def _dead_members(prose: str, known: set[str], names: Names) -> Iterator[str]:
     for owner, member in MEMBER.findall(prose):
         is_class = owner in known and re.search("[A-Z].*[a-z]", owner)
         is_module = owner in names.modules and owner not in OTHER_PACKAGES and member not in names.modules[owner]
-        if (is_class or is_module) and member not in SUFFIXES | known:
+        # A class of the package has this member only if it or one of its bases defines it.
+        defined = names.members(owner) if is_class and owner in names.classes else None
+        if (is_class or is_module) and member not in SUFFIXES | (known if defined is None else defined):
             yield f"{owner}.{member}"
 
 

@@ -118,6 +118,16 @@ def test_vague_names_are_found(source: str, names: list[str]) -> None:
     assert language.vague_names(ast.parse(source)) == names
 
 
+def test_options_have_help_texts() -> None:
+    faults = {
+        path.relative_to(PACKAGE).as_posix(): found
+        for path in language.sources()
+        if (found := language.options_without_help(ast.parse(path.read_text("utf-8"))))
+    }
+    assert faults == {}
+    assert language.options_without_help(ast.parse('typer.Option("--json")\ntyper.Option(help="Print JSON.")')) == [1]
+
+
 def test_names_in_prose_exist() -> None:
     """A rename changes names in code; this finds those that docstrings and comments still have."""
     texts = {path: path.read_text("utf-8") for path in language.sources()}
@@ -138,13 +148,14 @@ def test_names_in_prose_exist() -> None:
         ("At most OLD_LIMIT, not MAX_BYTES.", ["OLD_LIMIT"]),
         ("Raise an OldError; old_file.py and task.py have more.", ["OldError", "old_file.py"]),
         ("A Task.gone, a task.gone, and Task.run.", ["Task.gone", "task.gone"]),
+        ("A Task.stop, `Task.stop`, `Job.run` and Job.stop.", ["Task.stop", "Task.stop"]),
         ("Return a task.\n\nReturns\n-------\nOld or Task\n    The task.", ["Old"]),
         ("Return a task.\n\nn: its number. old, run: no fields.", ["old:", "run:"]),
         ('Read `bellcrank show old`, `@old`, <https://old.org/OLD_PAGE> and text like "old_name".', []),
     ],
 )
 def test_dead_names_are_found(prose: str, dead: list[str]) -> None:
-    task = ast.parse("MAX_BYTES = 1\nclass Task:\n    def run(self): ...")
+    task = ast.parse("MAX_BYTES = 1\nclass Task:\n    def run(self): ...\nclass Job(Task):\n    def stop(self): ...")
     names = language.package_names({Path("src/bellcrank/sim/task.py"): task}, ROOT)
     names.files.add("/src/bellcrank/sim/task.py")
     text = f'def function(n):\n    """{prose}"""\n'

@@ -41,11 +41,7 @@ def bench(
     The compile time includes tracing, code generation, compilation and loading, with an empty cache; "from cache" is
     the time when the kernel is in the cache. A step is timed without recording; predicted times are available before
     anything is compiled. The comparison with Pinocchio is `python -m bench` in the repository.
-    \f
-
-    The options `name`, `quantity_names`, `method_name`, `frame`, `dtype`, `rows`, `base`, `check` and `json` are
-    described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.cli import timing
     from bellcrank.cli.step_timing import measure_step
     from bellcrank.emit.cpu.host import host

@@ -28,10 +28,7 @@ def cache(
 
     A file is not loaded if other users may write it or its folder. $BELLCRANK_CACHE names another folder,
     $BELLCRANK_CACHE_MB limits its size, $BELLCRANK_CACHE_DAYS the age of files that are not used.
-    \f
-
-    The options `clear` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.emit import cache as store
     from bellcrank.emit.cache import distrust_reason
 

@@ -16,12 +16,7 @@ from bellcrank.errors import InputError
 
 @app.command()
 def methods(json: JsonOpt = False) -> None:
-    """List the methods and their publications.
-
-    \f
-
-    The option `json` prints JSON.
-    """  # noqa: D301
+    """List the methods and their publications."""
     if json:
         facts = ("name", "solves", "topology", "citation")
         screen.data([{fact: getattr(m, fact) for fact in facts} for m in METHODS.values()])
@@ -49,10 +44,7 @@ def cite(
     """Print the references to cite for a mechanism.
 
     These are the paper it comes from, if any, and the papers of the methods that compute its quantities.
-    \f
-
-    The options `name`, `method_name`, `bibtex`, `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.build import graphs
     from bellcrank.cli.bibtex import bibtex as entry
 

@@ -35,10 +35,7 @@ def costs(
 
     These weights predict times and choose methods: nanoseconds for one state of a batch on one core. They are measured
     when they are first needed and stored in the cache folder.
-    \f
-
-    The options `again`, `dtype` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.emit.cpu import costs as model
     from bellcrank.emit.cpu.host import host
 

@@ -53,11 +53,7 @@ def count(
 
     --target cuda prints the plan for a GPU instead, and needs no GPU: the number of threads that compute a state, the
     registers of each, the spilled values in shared and local memory, and the states per second predicted for an H200.
-    \f
-
-    The options `name`, `quantity_name`, `method_name`, `frame`, `every`, `measure`, `target`, `dtype`, `papers`,
-    `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.cli import gpu_plans, method_tables
 
     if target not in ("cpu", "cuda"):

@@ -44,10 +44,7 @@ def doctor(json: JsonOpt = False) -> None:
 
     The exit code is 1 if a kernel does not compile or gives a wrong result; anything else that is missing costs only
     time or comfort.
-    \f
-
-    The option `json` prints JSON.
-    """  # noqa: D301
+    """
     findings: list[Finding] = []
     with screen.progress("checking") as say:
         for check in CHECKS:

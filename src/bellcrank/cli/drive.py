@@ -50,11 +50,7 @@ def drive(
     """Drive a mechanism in real time, on a page.
 
     The excavator has two sticks (keys, a gamepad, or touch); any other mechanism has a slider for each joint.
-    \f
-
-    The options `name`, `port`, `host`, `rate`, `integrator`, `method`, `by`, `pilot`, `browser`, `seconds`, `record`,
-    `base` and `check` are described by their help texts.
-    """  # noqa: D301
+    """
     from dataclasses import replace
 
     from bellcrank.cockpit.machines import generic

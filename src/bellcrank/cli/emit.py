@@ -62,11 +62,7 @@ def emit(
     Graphviz and other programs.
     latex, python and sympy are equations to read. c is both: the equations of motion without --quantity, else the code
     of that quantity.
-    \f
-
-    The options `name`, `target`, `quantity_name`, `method_name`, `frame`, `reference`, `dtype`, `digits`, `terms`,
-    `out`, `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.build import equations as printed
     from bellcrank.build import graphs
     from bellcrank.emit.cpu.target import Cpu

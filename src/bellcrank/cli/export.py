@@ -52,11 +52,7 @@ def export(
 
     excavator and excavator_linkage are exported with hydraulics and control, as in `bellcrank drive`; the inputs of any
     other mechanism are the forces of all joints. With --function, only those functions are exported.
-    \f
-
-    The options `name`, `to`, `out`, `functions`, `dtype`, `integrator`, `step`, `method`, `form`, `platforms`,
-    `report`, `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.excavators.machines import MACHINES
 
     if report and to != "c":

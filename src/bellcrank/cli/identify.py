@@ -37,11 +37,7 @@ def identify(
     These are its base parameters: parameters of bodies, joints and springs, and sums of them (docs/identify.md).
 
     --excite writes a motion within the limits that identifies them best, --data estimates them from measurements.
-    \f
-
-    The options `name`, `joints`, `lock`, `actuated`, `excite`, `seconds`, `rate`, `data`, `base`, `check` and `json`
-    are described by their help texts.
-    """  # noqa: D301
+    """
     import bellcrank as bc
     from bellcrank.identify.measurement import read_measurement
 

@@ -55,11 +55,7 @@ def linearize(
     and --hold solves for the forces that hold the mechanism there (--hold q), as `bellcrank equilibrium` does.
 
     --json has A, B, C and D with the names of states, inputs and outputs.
-    \f
-
-    The options `name`, `at`, `rest`, `hold`, `free`, `step`, `integrator`, `matrices`, `report`, `mode`, `base`,
-    `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     import bellcrank as bc
 
     if mode is not None and report is None:
@@ -111,10 +107,7 @@ def equilibrium(
 
     The result is the equilibrium nearest to --at (by default the neutral configuration). --hold q solves for the forces
     that hold it there; --hold tip.z=0.3 --free joint2.tau for the force that holds its tip.
-    \f
-
-    The options `name`, `at`, `hold`, `free`, `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     import bellcrank as bc
 
     m = load_mechanism(name, base, check)

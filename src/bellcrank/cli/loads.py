@@ -21,10 +21,7 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
 
     The tool forces follow ISO 6015 (forces at the teeth, with the bucket or stick cylinder at working pressure), the
     lift capacities ISO 10567 (loads at the bucket pin: 87 % of the cylinders' capacity, or 75 % of the tipping load).
-    \f
-
-    The options `name` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.excavators.linkage.tool_forces import ToolForces
 
     if name not in CYLINDER_MACHINES:

@@ -35,10 +35,7 @@ def papers(
     Prints the results of the paper beside the computed ones; without a name, lists the experiments. With --out it also
     writes the figures: curves, and timing diagrams as pictures and as pages. Operation counts on one processor are in
     `bellcrank count chain --papers`.
-    \f
-
-    The options `names`, `figures`, `records` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     from bellcrank.papers import EXPERIMENTS, experiment
 
     chosen = [experiment(name) for name in names or []]

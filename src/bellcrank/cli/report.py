@@ -27,10 +27,7 @@ def report(
 
     FILE is a file of Record.save: .parquet, .csv, .npz or .mcap. The page is one file without dependencies: the
     mechanism in motion, plots of all columns, the origin of the record and the reason why the run stopped.
-    \f
-
-    The options `file`, `out`, `lane` and `page` are described by their help texts.
-    """  # noqa: D301
+    """
     import numpy as np
 
     from bellcrank.record import load_record

@@ -83,11 +83,7 @@ def schedule(
     ideal counts steps (an addition 1, a division 4, a sine 8), and messages are free; t800 is a transputer, in us;
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
-    \f
-
-    The options `name`, `machine_name`, `kind`, `quantity_name`, `method_name`, `frame`, `level`, `strategy`, `control`,
-    `out`, `svg`, `page`, `base`, `check` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
     from bellcrank.build import schedules as machines
 

@@ -29,10 +29,7 @@ def show(
     """Print the joints, bodies, loops and frames of a mechanism.
 
     The warnings of its report follow: parts of its file that are doubtful.
-    \f
-
-    The options `name`, `base`, `check`, `report` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     m = load_mechanism(name, base, check, quiet=True)
     if json:
         screen.data(_json_data(m))
@@ -196,12 +193,7 @@ def _vector(xyz: Any) -> str:
 
 @app.command("zoo")
 def zoo_command(json: JsonOpt = False) -> None:
-    """List the built-in mechanisms.
-
-    \f
-
-    The option `json` prints JSON.
-    """  # noqa: D301
+    """List the built-in mechanisms."""
     descriptions = [
         (name, (maker.__doc__ or "").split("\n")[0].split(". ")[0].rstrip(".")) for name, maker in bc.zoo.TABLE.items()
     ]

@@ -70,12 +70,7 @@ def simulate(
 
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
     excavator. `bellcrank papers` repeats the experiments of the papers.
-    \f
-
-    The options `name`, `scenario`, `seconds`, `step`, `integrator`, `tolerance`, `every`, `summary`, `max_steps`,
-    `begin`, `method`, `form`, `base`, `check`, `out`, `plot`, `columns`, `report` and `json` are described by their
-    help texts.
-    """  # noqa: D301
+    """
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim.record_builder import Interrupted

@@ -26,10 +26,7 @@ def study(
 
     The file has the mechanism, the varied parameters and the results to keep of each run (docs/studies.md). Results are
     Parquet files in its folder. Repeating the command continues the study; finished runs are not computed again.
-    \f
-
-    The options `path`, `cluster`, `workers`, `page`, `run` and `json` are described by their help texts.
-    """  # noqa: D301
+    """
     import bellcrank as bc
     from bellcrank.studies.study_toml import read_study
 
