@@ -206,7 +206,9 @@ def _duplicate_couplings(loops: Sequence[Loop], joints: Mapping[str, Joint]) -> 
         known_laws.setdefault(pair, (loop.name, law))
 
 
-def _report_duplicate(loop: Loop, other: Loop, law: Sequence[float], earlier_law: Sequence[float]) -> Iterator[ReportLine]:
+def _report_duplicate(
+    loop: Loop, other: Loop, law: Sequence[float], earlier_law: Sequence[float]
+) -> Iterator[ReportLine]:
     if not np.allclose(law, earlier_law, rtol=SAME_END_TOLERANCE, atol=SAME_END_TOLERANCE):
         raise ModelError(
             f'loop "{loop.name}" contradicts "{other.name}": between the same two ends one requires {_law_text(law)} '

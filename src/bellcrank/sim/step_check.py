@@ -174,7 +174,9 @@ class StepCheck:
         n, after, before = fields["n"].value, fields["y"][: self.size], fields["y_old"][: self.size]
         is_reference = where(sign > 0.5 * (SPIKED + REFERENCE), 1.0, 0.0) > 0.0
         is_spike = where(sign > 0.5 * (REGULAR + SPIKED), where(is_reference, 0.0, 1.0), 0.0) > 0.0
-        reference_run = self._two_half_steps(fields, _chosen(is_reference, self._reference_start(fields), fields["y_old"]), h, u)
+        reference_run = self._two_half_steps(
+            fields, _chosen(is_reference, self._reference_start(fields), fields["y_old"]), h, u
+        )
         change = [self._change(a, b, c) for a, b, c in zip(after, before, reference_run[: self.size], strict=True)]
         gap = n - fields["checked"]  # steps that a regular check stands for
         expected = where(is_spike, IMPACT_STEPS, gap)
@@ -183,7 +185,9 @@ class StepCheck:
             x + impact * fabs(a - b) for x, a, b in zip(fields["travelled_distance"], after, before, strict=True)
         ]
         step_error, _ = self._step_error(_weighted_sum(fields["change"], change, expected), expected_distance)
-        opens_window = where(is_reference, 0.0, where(step_error > SINGLE_STEP_SHARE * fields["resolve"], 1.0, 0.0)) > 0.0
+        opens_window = (
+            where(is_reference, 0.0, where(step_error > SINGLE_STEP_SHARE * fields["resolve"], 1.0, 0.0)) > 0.0
+        )
         is_open = where(is_reference, where(n < fields["until"] - 1.0, 1.0, 0.0), where(opens_window, 1.0, 0.0)) > 0.0
         share = where(fields["suspect"] > 0.0, (gap + (WINDOW_STEPS - 1.0)) * (1.0 / WINDOW_STEPS), 1.0)
         share = where(is_reference, fields["share"], where(is_spike, 1.0, where(opens_window, share, gap)))
