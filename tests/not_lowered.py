@@ -7,7 +7,7 @@ from __future__ import annotations
 
 NOT_LOWERED: dict[str, str] = {
     "how exact something is: tolerances, rounding, condition numbers, sizes from which on something counts": """
-        dynamics.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
+        dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
         dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
         dynamics.loops.accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR MAX_RELATIVE_ERROR
         dynamics.loops.accuracy: REFINEMENT_GOAL SAFE_CONDITION SAFE_CONTRADICTION SAFE_LOSS
@@ -129,7 +129,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.linearisation_kernels: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """
-        dynamics.link_classes: LONGEST_PERIOD_BODIES
+        dynamics.recursion.link_classes: LONGEST_PERIOD_BODIES
         graph.loop_grouping: MAX_INTERLEAVE_PERIOD
     """,
     "texts: how wide, how many": """

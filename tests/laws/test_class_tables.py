@@ -8,7 +8,7 @@ from tests.laws.test_rolled_classes import arguments, close, made
 
 from bellcrank import zoo
 from bellcrank.build.graphs import graph
-from bellcrank.dynamics import link_classes
+from bellcrank.dynamics.recursion import link_classes
 
 
 @pytest.mark.parametrize("most", [1, 1000])

@@ -17,8 +17,8 @@ from test_looped_dynamics import DRIVES, everything, in_motion, moving, referenc
 from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, applicable_methods, crba, rnea
-from bellcrank.dynamics.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
-from bellcrank.dynamics.free_bodies import place_bodies
+from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
+from bellcrank.dynamics.historical.free_bodies import place_bodies
 from bellcrank.dynamics.loops.constrained_dynamics import lagrange
 from bellcrank.dynamics.loops.loads import joint_forces
 from bellcrank.dynamics.loops.loop_layer import LoopLayer

@@ -13,20 +13,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import (
-    METHODS,
-    QUANTITIES,
-    Method,
-    aba,
-    absolute_coordinates,
-    applicable_methods,
-    candidates,
-    crba,
-    kinematics,
-    rnea,
-)
-from bellcrank.dynamics.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
-from bellcrank.dynamics.free_bodies import place_bodies
+from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, applicable_methods, candidates, crba, kinematics, rnea
+from bellcrank.dynamics.historical import absolute_coordinates
+from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
+from bellcrank.dynamics.historical.free_bodies import place_bodies
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.model import Mechanism, Tree, regrouped

@@ -13,8 +13,8 @@ from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
-from bellcrank.dynamics.link_classes import link_classes
 from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.errors import InputError, ModelError

@@ -17,8 +17,8 @@ from bellcrank.build import columnwise_jacobians, graphs, rolled_springs, rollin
 from bellcrank.build.compiling import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import METHODS, requests, shape_of
-from bellcrank.dynamics.body_quantities import BODY_QUANTITIES
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES
+from bellcrank.dynamics.recursion.body_quantities import BODY_QUANTITIES
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.model import Mechanism

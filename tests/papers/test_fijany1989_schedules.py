@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from bellcrank.dynamics import METHODS, crba
-from bellcrank.dynamics.mass_matrix import column_parallel
+from bellcrank.dynamics.historical.mass_matrix import column_parallel
 from bellcrank.papers import operation_counts as papers
 from bellcrank.papers.fijany import processor_arrays as fijany
 from bellcrank.papers.fijany.processor_arrays import (

@@ -20,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellcrank import zoo
-from bellcrank.dynamics import METHODS, absolute_coordinates, kinematics
-from bellcrank.dynamics.cut_joints import constraints
-from bellcrank.dynamics.free_bodies import body_jacobians, place_bodies, propagate_velocities
+from bellcrank.dynamics import METHODS, kinematics
+from bellcrank.dynamics.historical import absolute_coordinates
+from bellcrank.dynamics.historical.cut_joints import constraints
+from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodies, propagate_velocities
 from bellcrank.dynamics.sweep import joint_elements, subspace_motion
 from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of

@@ -18,10 +18,11 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.graphs import graph
-from bellcrank.dynamics import aba, newton_euler_symbolic, reaction_equations
-from bellcrank.dynamics.free_bodies import applied_forces, body_jacobians, place_bodies
+from bellcrank.dynamics import aba
+from bellcrank.dynamics.historical import newton_euler_symbolic, reaction_equations
+from bellcrank.dynamics.historical.free_bodies import applied_forces, body_jacobians, place_bodies
+from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.nodes.node import Node

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics import METHODS, crba, ness
+from bellcrank.dynamics import METHODS, crba
+from bellcrank.dynamics.historical import ness
 from bellcrank.papers.operation_counts import (
     PUBLISHED_COUNTS,
     PublishedCount,

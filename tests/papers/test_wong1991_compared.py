@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from bellcrank.dynamics import aba, bae_hwang, crba, featherstone, rnea, walker_orin
+from bellcrank.dynamics import aba, crba, rnea
+from bellcrank.dynamics.historical import bae_hwang, featherstone, walker_orin
 from bellcrank.graph import trace
 from bellcrank.model import Tree
 from bellcrank.papers.operation_counts import (

@@ -1,8 +1,9 @@
 """Tracing of the cells of rolled recursions: each class of identical parts is traced once.
 
-The values that neighbouring parts exchange (dynamics/body_recursion.py) are made of numbers. Some are constants, which
-the receiving cell can fold. They are found by a fixed-point iteration: at first nothing is known, a body on the ground
-receives what the ground provides, and every element in which two senders to one class differ becomes a symbol there.
+The values that neighbouring parts exchange (dynamics/recursion/body_recursion.py) are made of numbers. Some are
+constants, which the receiving cell can fold. They are found by a fixed-point iteration: at first nothing is known, a
+body on the ground receives what the ground provides, and every element in which two senders to one class differ becomes
+a symbol there.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT
-from bellcrank.dynamics.body_recursion import FromChildren, FromParent, Send
 from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.recursion.body_recursion import FromChildren, FromParent, Send
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Graph, Shape
 from bellcrank.graph.recursion import PlaceTree

@@ -16,8 +16,8 @@ import numpy as np
 from bellcrank.build.cell_tracing import CellClass, trace_cells
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT, padded_rows
 from bellcrank.build.rolled_recursion import with_free_constants
-from bellcrank.dynamics.body_recursion import FromParent, Send
-from bellcrank.dynamics.link_classes import extract_parameters
+from bellcrank.dynamics.recursion.body_recursion import FromParent, Send
+from bellcrank.dynamics.recursion.link_classes import extract_parameters
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
 from bellcrank.graph.recursion import PlaceTree, Run

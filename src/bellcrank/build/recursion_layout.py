@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
-from bellcrank.dynamics.link_classes import Arrangement, LinkClass, arrange, link_classes
 from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
+from bellcrank.dynamics.recursion.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
+from bellcrank.dynamics.recursion.link_classes import Arrangement, LinkClass, arrange, link_classes
 from bellcrank.dynamics.shared_coordinates import SharedCoordinates, modal_constants
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates as shared_of
 from bellcrank.graph.cells import RESULT
@@ -37,9 +37,9 @@ class LayoutRequest:
     """Inputs and results of bodies besides their states.
 
     wrench_frames: frames on which wrenches act. seen_frames: frames whose poses are constants of their bodies, with
-    rotation if `with_rotation`. result_owner: the owners of the results (dynamics/body_quantities.py), with `width`
-    results each. coupled: whether links also need the coordinates that they share with others. shared: inputs that all
-    bodies read, with their sizes.
+    rotation if `with_rotation`. result_owner: the owners of the results (dynamics/recursion/body_quantities.py), with
+    `width` results each. coupled: whether links also need the coordinates that they share with others. shared: inputs
+    that all bodies read, with their sizes.
     """
 
     wrench_frames: Sequence[str] = ()

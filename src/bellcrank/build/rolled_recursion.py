@@ -21,7 +21,8 @@ from bellcrank.build.recursion_layout import (
     lay_out_recursion,
     path_tree,
 )
-from bellcrank.dynamics.body_quantities import (
+from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
+from bellcrank.dynamics.recursion.body_quantities import (
     BODY_QUANTITIES,
     COLUMNS,
     FRAMES,
@@ -30,9 +31,8 @@ from bellcrank.dynamics.body_quantities import (
     SUM,
     BodyQuantity,
 )
-from bellcrank.dynamics.body_recursion import BodyFrames, Ground, ground_of
-from bellcrank.dynamics.link_classes import LinkClass, link_classes
-from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
+from bellcrank.dynamics.recursion.body_recursion import BodyFrames, Ground, ground_of
+from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes
 from bellcrank.dynamics.shared_coordinates import (
     SharedCoordinates,
     collect_shared_coordinates,

@@ -19,9 +19,9 @@ from bellcrank.build.cell_tracing import CellClass, trace_cells
 from bellcrank.build.recursion_layout import padded_rows
 from bellcrank.build.rolled_recursion import cell_class
 from bellcrank.dynamics.dca import branches
-from bellcrank.dynamics.link_classes import LinkClass, link_classes, periodic_runs
 from bellcrank.dynamics.quantities import POSITIONS
-from bellcrank.dynamics.segment_bodies import body, end, join, port
+from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes, periodic_runs
+from bellcrank.dynamics.recursion.segment_bodies import body, end, join, port
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Shape
 from bellcrank.graph.recursion import PlaceTree, Recursion, Run

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.kinematics import velocities
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.sweep import Vector, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromParent, Send, ground_of
-from bellcrank.dynamics.body_shared_dynamics import shared_body_acceleration
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromParent, Send, ground_of
+from bellcrank.dynamics.recursion.body_shared_dynamics import shared_body_acceleration
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates, localise, modal_constants, sharing_link
 from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces
 from bellcrank.model.tree import Tree

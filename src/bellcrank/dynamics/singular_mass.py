@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.body_shared_dynamics import Subtree, add_initial_modes, current_inertia, no_open_terms
+from bellcrank.dynamics.recursion.body_shared_dynamics import Subtree, add_initial_modes, current_inertia, no_open_terms
 from bellcrank.dynamics.shared_coordinates import (
     SharedCoordinates,
     collect_shared_coordinates,

@@ -176,38 +176,40 @@ _ROWS = (
     Method("dca", "dca", ("forward_dynamics",), SOLID, "featherstone1999", regrouped=False),
     Method("reactions", "reactions", ("reactions",), ANY, "luh1980", bends=True),
     # wong1991, and the methods it is compared with
-    Method("ness", "ness", FORWARD_MASS_BIAS, ANY, "wong1991", regrouped=False),
-    Method("hemami", "hemami", FORWARD_MASS_BIAS, ANY, "hemami1982", regrouped=False),
-    Method("angeles", "angeles", FORWARD_MASS_BIAS, FACTORED, "angeles1988", regrouped=False),
-    Method("walker_orin", "walker_orin", FORWARD_AND_MASS, ANY, "walker1982", regrouped=False),
-    Method("featherstone", "featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
-    Method("bae_hwang", "bae_hwang", MASS_QUANTITIES, ANY, "bae1988"),
+    Method("ness", "historical.ness", FORWARD_MASS_BIAS, ANY, "wong1991", regrouped=False),
+    Method("hemami", "historical.hemami", FORWARD_MASS_BIAS, ANY, "hemami1982", regrouped=False),
+    Method("angeles", "historical.angeles", FORWARD_MASS_BIAS, FACTORED, "angeles1988", regrouped=False),
+    Method("walker_orin", "historical.walker_orin", FORWARD_AND_MASS, ANY, "walker1982", regrouped=False),
+    Method("featherstone", "historical.featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("bae_hwang", "historical.bae_hwang", MASS_QUANTITIES, ANY, "bae1988"),
     # saha2001
     Method("denoc", "denoc", FORWARD_AND_FACTORS, NO_MIMIC, "saha2003"),
     # nikravesh1989
-    Method("joint_coordinates", "joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False),
     Method(
-        "joint_coordinates_recursive", "joint_coordinates_recursive", ("forward_dynamics",), TREES, "wehage1988",
-        regrouped=False,
+        "joint_coordinates", "historical.joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False,
     ),
     Method(
-        "absolute", "absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE, "nikravesh1988",
-        regrouped=False,
+        "joint_coordinates_recursive", "historical.joint_coordinates_recursive", ("forward_dynamics",), TREES,
+        "wehage1988", regrouped=False,
+    ),
+    Method(
+        "absolute", "historical.absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE,
+        "nikravesh1988", regrouped=False,
     ),
     # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
-    Method("oke", "mass_matrix.oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),
-    Method("vke", "mass_matrix.vke", MASS_QUANTITIES, ANY, "fijany1989", regrouped=False),
-    Method("oneb", "mass_matrix.oneb", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
-    Method("vneb", "mass_matrix.vneb", MASS_QUANTITIES, ANY, "fijany1989"),
-    Method("ocrb", "walker_orin", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
-    Method("vcrb", "mass_matrix.vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
-    Method("vneb_parallel", "mass_matrix.vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
-    Method("vcrb_parallel", "mass_matrix.vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989"),
+    Method("oke", "historical.mass_matrix.oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),
+    Method("vke", "historical.mass_matrix.vke", MASS_QUANTITIES, ANY, "fijany1989", regrouped=False),
+    Method("oneb", "historical.mass_matrix.oneb", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
+    Method("vneb", "historical.mass_matrix.vneb", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method("ocrb", "historical.walker_orin", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
+    Method("vcrb", "historical.mass_matrix.vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
+    Method("vneb_parallel", "historical.mass_matrix.vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method("vcrb_parallel", "historical.mass_matrix.vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989"),
     # schaefer1992
     Method(
-        "newton_euler_symbolic", "newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"), ANY,
-        "schaefer1992",
-        regrouped=False, also="reaction_equations", narrower=(("reactions", MASSIVE),),
+        "newton_euler_symbolic", "historical.newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"),
+        ANY, "schaefer1992",
+        regrouped=False, also="historical.reaction_equations", narrower=(("reactions", MASSIVE),),
     ),
     # derivatives; those of other methods come from tangents of their graphs (build/graphs.py)
     Method(

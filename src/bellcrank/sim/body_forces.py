@@ -8,7 +8,7 @@ from typing import Any
 from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
 from bellcrank.dynamics import force_field
 from bellcrank.dynamics.force_field import ForceLaw
-from bellcrank.dynamics.link_classes import link_classes
+from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.errors import InputError
 from bellcrank.graph import Node
 from bellcrank.model import Mechanism

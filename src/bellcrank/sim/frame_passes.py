@@ -11,9 +11,9 @@ from typing import Any
 
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
 from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
-from bellcrank.dynamics import body_dynamics
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.link_classes import link_classes
+from bellcrank.dynamics.recursion import body_dynamics
+from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.parameters import has_free

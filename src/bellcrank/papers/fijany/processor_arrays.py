@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.mass_matrix import column_parallel
+from bellcrank.dynamics.historical.mass_matrix import column_parallel
 from bellcrank.graph import Graph, trace
 from bellcrank.papers import operation_counts as papers
 from bellcrank.papers.results import Result

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, joint_coordinates
-from bellcrank.dynamics.free_bodies import body_jacobians, place_bodies
+from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.historical import joint_coordinates
+from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodies
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, nonzero_triangle, solve
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.graph import Graph, trace

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bellcrank.dynamics import rnea
-from bellcrank.dynamics.free_bodies import applied_forces, body_jacobians
-from bellcrank.dynamics.free_bodies import place_bodies as free_bodies
+from bellcrank.dynamics.historical.free_bodies import applied_forces, body_jacobians
+from bellcrank.dynamics.historical.free_bodies import place_bodies as free_bodies
+from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
+from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.newton_euler_symbolic import coriolis
-from bellcrank.dynamics.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace

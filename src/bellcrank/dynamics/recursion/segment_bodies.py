@@ -17,8 +17,8 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.body_recursion import BodyRecursion, FromChildren, FromParent, Send
 from bellcrank.dynamics.dca import ZERO_FORCE_SIX, SegmentRotation, body_rotation, combine_rotations
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromChildren, FromParent, Send
 from bellcrank.dynamics.segments import (
     FREE_END,
     TIP_END,

@@ -17,8 +17,8 @@ with velocities are zero and folded, which is the first of the four redundancies
 
 from __future__ import annotations
 
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import subtrees, transforms
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import subtrees, transforms
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

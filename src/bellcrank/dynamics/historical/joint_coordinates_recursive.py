@@ -18,7 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.free_bodies import applied_forces, from_common, place_bodies, propagate_velocities, to_common
+from bellcrank.dynamics.historical.free_bodies import (
+    applied_forces,
+    from_common,
+    place_bodies,
+    propagate_velocities,
+    to_common,
+)
 from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.dynamics.historical.ness import transformation
+from bellcrank.dynamics.historical.orthogonal_complement import momentum_rates, project_inertia
 from bellcrank.dynamics.ltl_factorisation import Rows, accelerations, full_matrix
-from bellcrank.dynamics.ness import transformation
-from bellcrank.dynamics.orthogonal_complement import momentum_rates, project_inertia
 from bellcrank.dynamics.sweep import Vector, Wrenches, generalised_forces
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import nominal

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.cut_joints import (  # fmt: skip
+from bellcrank.dynamics.historical.cut_joints import (  # fmt: skip
     add_joint_forces,
     constraints,
     drive_forces,
@@ -32,7 +32,7 @@ from bellcrank.dynamics.cut_joints import (  # fmt: skip
     total_joint_forces,
     world_reactions,
 )
-from bellcrank.dynamics.free_bodies import (
+from bellcrank.dynamics.historical.free_bodies import (
     PlacedBody,
     VelocityPropagation,
     applied_forces,

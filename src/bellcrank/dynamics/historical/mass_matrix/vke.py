@@ -14,8 +14,8 @@ Differences from the paper: everything is in one fixed frame; joints may slide, 
 
 from __future__ import annotations
 
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import fixed_frame, subtrees
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame, subtrees
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

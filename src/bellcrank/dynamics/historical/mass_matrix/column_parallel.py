@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bellcrank.dynamics.historical.mass_matrix import vneb
+from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame
+from bellcrank.dynamics.historical.mass_matrix.vcrb_parallel import composites
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix import vneb
-from bellcrank.dynamics.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame
-from bellcrank.dynamics.mass_matrix.vcrb_parallel import composites
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -11,8 +11,12 @@ from collections.abc import Generator
 from typing import Any
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.body_motion import accumulate_subtree, frame_poses, propagate_motion
-from bellcrank.dynamics.body_recursion import (
+from bellcrank.dynamics.centroidal import about_point
+from bellcrank.dynamics.frame_motion import axis_rates
+from bellcrank.dynamics.kinematics import Pose, motion_at_reference
+from bellcrank.dynamics.momentum_moments import rigid_momentum_moments
+from bellcrank.dynamics.recursion.body_motion import accumulate_subtree, frame_poses, propagate_motion
+from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
     Exchange,
@@ -21,10 +25,6 @@ from bellcrank.dynamics.body_recursion import (
     Ground,
     Send,
 )
-from bellcrank.dynamics.centroidal import about_point
-from bellcrank.dynamics.frame_motion import axis_rates
-from bellcrank.dynamics.kinematics import Pose, motion_at_reference
-from bellcrank.dynamics.momentum_moments import rigid_momentum_moments
 from bellcrank.dynamics.sweep import Vector, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step

@@ -23,7 +23,7 @@ from typing import Any
 
 from bellcrank.dynamics import aba, rnea
 from bellcrank.dynamics.aba_modes import subtract_outer_product
-from bellcrank.dynamics.body_recursion import BodyRecursion, Exchange, FromChildren, FromParent, Ground, Send
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, Exchange, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.shared_coordinates import SharingLink
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.flexible_body import FlexibleBody

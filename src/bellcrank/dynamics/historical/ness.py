@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, nonzero_triangle, solve
-from bellcrank.dynamics.orthogonal_complement import (
+from bellcrank.dynamics.historical.orthogonal_complement import (
     Columns,
     central_inertias,
     inertia_matrix,
     momentum_rates,
     project_forces,
 )
+from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, nonzero_triangle, solve
 from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

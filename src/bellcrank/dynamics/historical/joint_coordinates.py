@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.free_bodies import (
+from bellcrank.dynamics.historical.free_bodies import (
     PlacedBody,
     body_jacobians,
     from_common,
@@ -28,8 +28,8 @@ from bellcrank.dynamics.free_bodies import (
     place_bodies,
     to_common,
 )
+from bellcrank.dynamics.historical.orthogonal_complement import Columns, inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.orthogonal_complement import Columns, inertia_matrix, project_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, right_hand_side, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
+from bellcrank.dynamics.historical.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.sweep import Vector, passive_torque
 from bellcrank.model.tree import Tree

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
+from bellcrank.dynamics.historical.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree

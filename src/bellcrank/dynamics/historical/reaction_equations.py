@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics import cut_joints
-from bellcrank.dynamics.cut_joints import (
+from bellcrank.dynamics.historical import cut_joints
+from bellcrank.dynamics.historical.cut_joints import (
     ConstraintRow,
     add_joint_forces,
     constraints,
@@ -34,9 +34,9 @@ from bellcrank.dynamics.cut_joints import (
     total_joint_forces,
     world_reactions,
 )
-from bellcrank.dynamics.free_bodies import PlacedBody, applied_forces, place_bodies
+from bellcrank.dynamics.historical.free_bodies import PlacedBody, applied_forces, place_bodies
+from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.ltl_factorisation import Rows, solve
-from bellcrank.dynamics.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.sweep import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -24,8 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bellcrank.dynamics.historical.orthogonal_complement import (
+    Columns,
+    central_inertias,
+    inertia_matrix,
+    project_forces,
+)
 from bellcrank.dynamics.ltl_factorisation import accelerations, full_matrix
-from bellcrank.dynamics.orthogonal_complement import Columns, central_inertias, inertia_matrix, project_forces
 from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -19,8 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import (
+    Levels,
+    doubling_ancestors,
+    fixed_frame,
+    subtree_totals,
+)
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix.recursive_doubling import Levels, doubling_ancestors, fixed_frame, subtree_totals
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.dynamics.body_motion import accumulate_subtree, propagate_motion
-from bellcrank.dynamics.body_recursion import BodyRecursion, Ground, ground_of
-from bellcrank.dynamics.body_shared_dynamics import body_force, body_modes, current_inertia
 from bellcrank.dynamics.centroidal import about_point, total_mass
 from bellcrank.dynamics.kinematics import Pose, spring_energy
+from bellcrank.dynamics.recursion.body_motion import accumulate_subtree, propagate_motion
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, Ground, ground_of
+from bellcrank.dynamics.recursion.body_shared_dynamics import body_force, body_modes, current_inertia
 from bellcrank.dynamics.sweep import Vector, joint_elements
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step

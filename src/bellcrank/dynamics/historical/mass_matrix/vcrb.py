@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.dynamics import body_columns, body_dynamics, body_motion, body_sums
-from bellcrank.dynamics.body_recursion import BodyRecursion
+from bellcrank.dynamics.recursion import body_columns, body_dynamics, body_motion, body_sums
+from bellcrank.dynamics.recursion.body_recursion import BodyRecursion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 

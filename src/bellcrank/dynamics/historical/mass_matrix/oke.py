@@ -16,8 +16,8 @@ element; everything is in one fixed frame; joints may slide, and have any number
 
 from __future__ import annotations
 
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.ltl_factorisation import AxisColumn, TreeMatrix, axis_columns
-from bellcrank.dynamics.mass_matrix.fixed_frame import fixed_frame
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step

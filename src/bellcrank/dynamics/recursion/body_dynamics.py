@@ -6,8 +6,9 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.dynamics import aba, body_shared_dynamics, rnea
-from bellcrank.dynamics.body_recursion import (
+from bellcrank.dynamics import aba, rnea
+from bellcrank.dynamics.recursion import body_shared_dynamics
+from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
     Exchange,

@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from bellcrank.dynamics import body_dynamics, rnea
-from bellcrank.dynamics.body_recursion import (
+from bellcrank.dynamics import rnea
+from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
+from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
+from bellcrank.dynamics.recursion import body_dynamics
+from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
     Exchange,
@@ -18,8 +21,6 @@ from bellcrank.dynamics.body_recursion import (
     Ground,
     Send,
 )
-from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
-from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
 from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step

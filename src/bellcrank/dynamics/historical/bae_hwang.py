@@ -15,7 +15,7 @@ The axes of a joint with several share K_i; branches add up.
 
 from __future__ import annotations
 
-from bellcrank.dynamics.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
+from bellcrank.dynamics.historical.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, indexed_columns
 from bellcrank.dynamics.sweep import Vector
 from bellcrank.model.tree import Tree
