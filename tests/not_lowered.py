@@ -96,17 +96,17 @@ NOT_LOWERED: dict[str, str] = {
     "what the hardware is like, and costs on it; every value is right": """
         dynamics.requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS MAX_BODY_OUTPUTS
         emit.cores.multicore_kernel: MIN_SPEEDUP
-        emit.cpu.software_pipelining: INTERLEAVED_ANGLES
-        emit.cpu.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
-        emit.cpu.linear_solve_code: WIDE_ELEMENTS
-        emit.cpu.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
+        emit.llvm.software_pipelining: INTERLEAVED_ANGLES
+        emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
+        emit.llvm.linear_solve_code: WIDE_ELEMENTS
+        emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
         emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
-        emit.cpu.scheduling: TILE_COLUMNS WINDOW_NODES
-        emit.cpu.addressing: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
-        emit.cpu.register_allocation: TEMPORARY_REGISTERS
-        emit.cpu.rematerialisation: MAX_OPERAND_LEVELS MAX_PRICE_OPERATIONS
+        emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
+        emit.llvm.addressing: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
+        emit.llvm.register_allocation: TEMPORARY_REGISTERS
+        emit.llvm.rematerialisation: MAX_OPERAND_LEVELS MAX_PRICE_OPERATIONS
         emit.cpu.recursion_module: PARALLEL_SUMS
-        emit.cpu.transpose_store: MAX_STORE_BYTES
+        emit.llvm.transpose_store: MAX_STORE_BYTES
         emit.cpu.target: THREAD_WORK_SECONDS
         emit.cuda.occupancy: BANDWIDTH CACHED_INSTRUCTIONS UNCACHED_INSTRUCTIONS_PER_SECOND REGISTER_FILE_SIZE
         emit.cuda.occupancy: LOCAL_COST OVERHEAD_VALUES SPILL_OVERHEAD_SHARE MAX_REGISTERS SHARED_BYTES SHARED_COST
@@ -151,7 +151,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.c.sincos_text: GROUP_SIZE
         emit.cores.protocol: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
         emit.cores.streams: FLAG_OFFSET
-        emit.cpu.recursion_loop: ANGLES_CHANNEL
+        emit.llvm.recursion_loop: ANGLES_CHANNEL
         emit.cpu.target: UNLIMITED_ROWS
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS

@@ -1,5 +1,5 @@
 ; planar2r.forward_dynamics: 31 operations, 4 lanes of float64
-; @sincos: see emit/cpu/sincos.py
+; @sincos: see emit/llvm/sincos.py
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare double @tan(double)

@@ -14,7 +14,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu import kernel_module, sincos
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.llvm import sincos
 from bellcrank.model import Mechanism
 from bellcrank.version import __version__
 
@@ -54,7 +55,7 @@ def generated(name: str) -> dict[str, str]:
     make, quantity, method = CASES[name]
     g = graphs.graph(make(), quantity, method)
     ll = kernel_module.source(g, 4, "float64").replace(
-        sincos.definition(4, "float64"), "; @sincos: see emit/cpu/sincos.py"
+        sincos.definition(4, "float64"), "; @sincos: see emit/llvm/sincos.py"
     )
     texts = {f"{name}.txt": str(g), f"{name}.ll": ll}
     for file, text in c99.source(g).items():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bellcrank import simulate, zoo
-from bellcrank.emit.cpu.subroutines import routines
+from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph, loop_levels, trace
 from bellcrank.graph.loop_levels import GraphLevels
 from bellcrank.graph.loop_rolling import ArraySlice, GraphCall, RolledGraph, SinCos, roll

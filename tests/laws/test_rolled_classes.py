@@ -16,7 +16,7 @@ from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.dynamics.requests import Request
-from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS
+from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion

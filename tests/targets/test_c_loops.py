@@ -12,7 +12,7 @@ import pytest
 from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS
+from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.exporting.export_content import effort_driven, named_graph
 from bellcrank.graph import Recursion, loop_levels, trace
 from bellcrank.scalar import cos, sin

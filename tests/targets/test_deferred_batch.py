@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu import target as target_module
-from bellcrank.emit.cpu.lanes import CACHED_RESULT_BYTES
+from bellcrank.emit.llvm.lanes import CACHED_RESULT_BYTES
 
 
 @pytest.fixture(scope="module")

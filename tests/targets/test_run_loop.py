@@ -11,7 +11,7 @@ import pytest
 from bellcrank.emit.cpu import run_loop
 from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.run_loop import DONE, FULL, PAUSE, SWAPPED
-from bellcrank.emit.cpu.subroutines import CHUNK_ITEMS
+from bellcrank.emit.llvm.subroutines import CHUNK_ITEMS
 from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
 from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks, run_all

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bellcrank.emit.cpu.sincos import definition
+from bellcrank.emit.llvm.sincos import definition
 
 Array = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
 from bellcrank.emit.cpu import kernel_module, recursion_module
-from bellcrank.emit.cpu.scheduling import Item, _StoreItems
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.llvm.scheduling import Item, _StoreItems
 from bellcrank.errors import CompileError
 from bellcrank.graph import loop_levels, loop_rolling, trace
 from bellcrank.graph.cells import LoopBody

@@ -9,9 +9,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.register_allocation import TEMPORARY_REGISTERS, spills
-from bellcrank.emit.cpu.scheduling import items, order
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.register_allocation import TEMPORARY_REGISTERS, spills
+from bellcrank.emit.llvm.scheduling import items, order
 from bellcrank.graph import Graph, trace
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu import kernel_module, rematerialisation
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.llvm import rematerialisation
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.scalar import columnwise, sin
 

@@ -1,4 +1,4 @@
-"""Linear systems (graph/linear_solve.py) in C: nested loops like those of emit/cpu/linear_solve_code.py."""
+"""Linear systems (graph/linear_solve.py) in C: nested loops like those of emit/llvm/linear_solve_code.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rolled loops of a graph (graph/loop_rolling.py) in C: a function that calls one function per loop.
 
-It is the counterpart of emit/cpu/loop_rolling_code.py. Values that are live between loops, and arguments and results of
-calls, lie in one array on the stack.
+It is the counterpart of emit/llvm/loop_rolling_code.py. Values that are live between loops, and arguments and results
+of calls, lie in one array on the stack.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from bellcrank.emit.c import sincos_text
 from bellcrank.emit.c.routine import FIXED_LOOPS, OPERATION_TEMPLATES, Declaration, Routine, unique_name
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.loop_rolling import ArrayLoop, ArraySlice, GraphCall, RolledGraph, SinCos
 

@@ -1,6 +1,6 @@
 """Recursion as rolled loops in C: for each channel, a function for every repeated sequence of cells.
 
-It is the counterpart of emit/cpu/recursion_code.py: values passed from a cell to the next are loop variables, values
+It is the counterpart of emit/llvm/recursion_code.py: values passed from a cell to the next are loop variables, values
 that others read lie in the workspace, and constants that differ from place to place are in tables.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from bellcrank.emit.c import sincos_text
 from bellcrank.emit.c.routine import FIXED_LOOPS, Declaration, Routine, unique_name
-from bellcrank.emit.cpu.recursion_code import MAX_DIRECT_CALLS, WorkspaceLayout
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS, WorkspaceLayout
+from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, CellOperand, LoopBody
 from bellcrank.graph.recursion import Recursion

@@ -3,7 +3,7 @@
 A C library computes one angle per call, and such calls take half of a step. The angles are passed one by one, because
 a vector load from elements that were just written stalls.
 
-The method and the polynomials are those of emit/cpu/sincos.py. C guarantees no fused multiply-add, so pi/2 is split
+The method and the polynomials are those of emit/llvm/sincos.py. C guarantees no fused multiply-add, so pi/2 is split
 into parts so short that k times one of them is exact: 33 bits of 53, where k has 17 (13 of 24 in single precision,
 where k has 11). The last part is rounded, by less than 2**-102 (2**-39). All other errors stay below 1.6 ulp, as there.
 Quarter turns are a rotation by numbers that are 0, 1 or -1: compilers vectorise that, but turn a selection into
@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellcrank.emit.cpu.scheduling import ancestors, trig_groups
-from bellcrank.emit.cpu.sincos import PRECISIONS
+from bellcrank.emit.llvm.scheduling import ancestors, trig_groups
+from bellcrank.emit.llvm.sincos import PRECISIONS
 from bellcrank.graph import Node
 
 GROUP_SIZE = 4

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bellcrank.emit.cpu.costs import FARTHEST_USE_OPERATIONS
-from bellcrank.emit.cpu.scheduling import LATENCY_CYCLES, order
+from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Schedule

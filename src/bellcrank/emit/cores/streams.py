@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores import protocol as shared
-from bellcrank.emit.cpu import kernel_module, sincos
-from bellcrank.emit.cpu.lanes import library_declarations
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.scheduling import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.lanes import library_declarations
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.scheduling import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS

@@ -1,4 +1,4 @@
-"""Recursion with parallel runs (emit/cpu/wave_functions.py) on several cores: each core computes its share of a wave.
+"""Recursion with parallel runs (emit/llvm/wave_functions.py) on several cores: each core computes its share of a wave.
 
 Waves with many runs are divided among the cores, all others belong to the caller; the caller signals when a divided
 wave may begin, and waits until all cores have finished it. All cores work in one workspace, which the module owns: only
@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.protocol import LINE_BYTES, messages_start, shared_address
-from bellcrank.emit.cpu import kernel_module, recursion_module, sincos
-from bellcrank.emit.cpu.lanes import library_declarations
-from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL
-from bellcrank.emit.cpu.wave_functions import Phase, Waves
+from bellcrank.emit.cpu import kernel_module, recursion_module
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.lanes import library_declarations
+from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
+from bellcrank.emit.llvm.wave_functions import Phase, Waves
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Machine

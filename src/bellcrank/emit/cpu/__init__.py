@@ -1,1 +1,1 @@
-"""LLVM IR for this processor, from graphs and the loops of programs: scalar code and vector code."""
+"""Target CPU: kernels, run loops and real-time loops for one processor, from the LLVM IR of emit/llvm/."""

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from math import prod
 
-from bellcrank.emit.cpu import lanes as copied
-from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cpu.python_entry import definition
-from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, tiles
-from bellcrank.emit.cpu.subroutines import sign_bits, tick_routines
+from bellcrank.emit.llvm import lanes as copied
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
+from bellcrank.emit.llvm.subroutines import sign_bits, tick_routines
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 

@@ -29,7 +29,7 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.cpu import deferred_batch
 from bellcrank.emit.cpu.host import Library, compile_text, host
-from bellcrank.emit.cpu.scheduling import LATENCY_CYCLES, order
+from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.emit.target import By
 from bellcrank.graph import Graph, Recursion, trace
 from bellcrank.nodes.node import Node

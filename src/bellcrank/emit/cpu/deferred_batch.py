@@ -7,8 +7,9 @@ The batch module gets the address of `@one`, for the few rows that do not fill i
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu import kernel_module, sincos
-from bellcrank.emit.cpu.lanes import library_declarations
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.lanes import library_declarations
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment
 

@@ -125,7 +125,7 @@ def target_machine() -> Any:
     binding, h = llvm(), host()
     target = binding.Target.from_triple(h.triple)
     # opt=1: level 3 would only schedule the instructions once more, which takes a fifth of the time and gains nothing,
-    # because emit/cpu/scheduling.py has scheduled them well.
+    # because emit/llvm/scheduling.py has scheduled them well.
     return target.create_target_machine(cpu=h.cpu, features=h.features, opt=1, reloc="pic", codemodel="small")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu import lanes as copied
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, tiles
+from bellcrank.emit.llvm import lanes as copied
+from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
 from bellcrank.graph import Program
 
 NEWLINE = "\n"

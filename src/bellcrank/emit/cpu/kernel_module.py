@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bellcrank.emit.cpu import column_code, sincos
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import Writer, library_declarations, prefetch_function, uncached_rows
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.output_layout import NO_COLUMNS
-from bellcrank.emit.cpu.scheduling import MATRIX_ELEMENTS, WINDOW_NODES, chunks, items, order, split_trig
+from bellcrank.emit.llvm import column_code, sincos
+from bellcrank.emit.llvm.lanes import Writer, library_declarations, prefetch_function, uncached_rows
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.output_layout import NO_COLUMNS
+from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, WINDOW_NODES, chunks, items, order, split_trig
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.columns import outline_columns
 from bellcrank.graph.loop_levels import MIN_LOOP_ELEMENTS
@@ -146,7 +146,9 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
             graph, width, width, dtype, chunks(sequence, chunk), prologue, registers=_allocated_registers(graph)
         )
     if graph.calls:
-        from bellcrank.emit.cpu.rematerialisation import rematerialise  # imported here, because few graphs are so large
+        from bellcrank.emit.llvm.rematerialisation import (
+            rematerialise,  # imported here, because few graphs are so large
+        )
 
         graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES))
     calls = column_code.column_calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS

@@ -14,9 +14,9 @@ Times are in nanoseconds.
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.realtime_block import KEPT_EVENTS, KEPT_PERIODS, BlockWriter
-from bellcrank.emit.cpu.subroutines import begin_function, tick_routines
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.subroutines import begin_function, tick_routines
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 

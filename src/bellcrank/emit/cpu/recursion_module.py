@@ -11,12 +11,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.emit.cpu import kernel_module, lanes, sincos
-from bellcrank.emit.cpu.lanes import Writer, library_declarations
-from bellcrank.emit.cpu.recursion_code import RecursionCode
-from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, Tile
-from bellcrank.emit.cpu.subroutines import Routines, routines
-from bellcrank.emit.cpu.wave_functions import Waves
+from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.llvm import lanes, sincos
+from bellcrank.emit.llvm.lanes import Writer, library_declarations
+from bellcrank.emit.llvm.recursion_code import RecursionCode
+from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
+from bellcrank.emit.llvm.subroutines import Routines, routines
+from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import comment, symbol

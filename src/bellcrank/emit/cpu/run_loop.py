@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bellcrank.emit.cpu import lanes as copied
-from bellcrank.emit.cpu import sincos
 from bellcrank.emit.cpu.input_rows import LONG_ROW_NUMBERS, input_lines
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.scheduling import TILE_COLUMNS, tiles
-from bellcrank.emit.cpu.subroutines import Routines, begin_function, call_go, call_text, sign_bits, tick_routines
+from bellcrank.emit.llvm import lanes as copied
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
+from bellcrank.emit.llvm.subroutines import Routines, begin_function, call_go, call_text, sign_bits, tick_routines
 from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 

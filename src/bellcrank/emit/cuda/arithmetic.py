@@ -1,12 +1,12 @@
-"""Arithmetic of a GPU thread as LLVM IR: the table of emit/cpu/llvm_printer.py, and what has no GPU instruction.
+"""Arithmetic of a GPU thread as LLVM IR: the table of emit/llvm/llvm_printer.py, and what has no GPU instruction.
 
 Double-precision division uses an approximate reciprocal (20 bits), two Newton steps and one correction of the
 quotient: the last bit may be wrong. Where that yields NaN, because the divisor is zero, infinite or tiny, the plain
 approximation gives the right zero or infinity. Single precision has an instruction with an error of at most two units
 in the last place.
 
-Sine and cosine are those of emit/cpu/sincos.py except for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod 4
-in the lowest bits for any |k| < 2**51. The first part of pi/2 is still subtracted exactly, so the angle may be large:
+Sine and cosine are those of emit/llvm/sincos.py except for the rounding to a quadrant: adding 1.5 * 2**52 leaves k mod
+4 in the lowest bits for any |k| < 2**51. The first part of pi/2 is still subtracted exactly, so the angle may be large:
 up to 1e12 rad in double precision, up to 1e5 rad in single precision. Beyond that, results are meaningless.
 
 The other functions are rare in mechanics; they are evaluated by short series, accurate to a few units in the last
@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.llvm_printer import IR_TEMPLATES
-from bellcrank.emit.cpu.sincos import PRECISIONS
 from bellcrank.emit.cuda.constant_memory import ThreadWriter
+from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.llvm_printer import IR_TEMPLATES
+from bellcrank.emit.llvm.sincos import PRECISIONS
 
 ROUNDING_SHIFT = {"float64": 1.5 * 2.0**52, "float32": 1.5 * 2.0**23}
 MANTISSA_BITS = {"float64": 52, "float32": 23}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.llvm.lanes import Writer
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.array_access import StridedArray, TiledArray
 from bellcrank.emit.cuda.constant_memory import ThreadWriter
 from bellcrank.emit.cuda.load_hoisting import HOIST_DISTANCE_UNITS
@@ -25,6 +24,7 @@ from bellcrank.emit.cuda.register_pressure import live_counts, low_pressure_orde
 from bellcrank.emit.cuda.team import TeamDivision, single_thread_team, work
 from bellcrank.emit.cuda.thread_code import ThreadCode
 from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import symbol

@@ -7,7 +7,7 @@ the assembler loads such operands early and spills other values for them: then l
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.llvm.lanes import Writer
 
 
 class ThreadWriter(Writer):

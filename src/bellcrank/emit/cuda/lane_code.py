@@ -1,9 +1,9 @@
 """LLVM IR for a thread whose values are interleaved in memory with those of the 31 other threads of its warp.
 
-The functions are those of emit/cpu/subroutines.py for one lane: an element of an array or of the workspace is one value
-of each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a workspace
-behind that of the previous block. There are as many blocks as can be resident at once, and each processes one group of
-32 states after another.
+The functions are those of emit/llvm/subroutines.py for one lane: an element of an array or of the workspace is one
+value of each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a
+workspace behind that of the previous block. There are as many blocks as can be resident at once, and each processes one
+group of 32 states after another.
 """
 
 from __future__ import annotations

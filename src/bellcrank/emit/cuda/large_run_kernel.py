@@ -5,7 +5,7 @@
 
 Arguments are those of run_kernel.py, plus a workspace for that many blocks. Hundreds of coordinates do not fit into
 registers, and an unrolled step does not fit into the instruction cache. So the step consists of the functions of
-emit/cpu/subroutines.py, with rolled loops over link classes and over similar coordinates, and @go of the same file
+emit/llvm/subroutines.py, with rolled loops over link classes and over similar coordinates, and @go of the same file
 advances a run from tick to tick, in interleaved threads (lane_code.py). The workspace of a thread holds the state and
 the next one, free parameters, inputs, a row, and the intermediate values of the functions.
 """
@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cpu.subroutines import Routines, call_go, call_text, sign_bits, tick_routines
 from bellcrank.emit.cuda.lane_code import HEAD, LANES, LaneWriter, copy_function, lane_kernel, sincos_function
 from bellcrank.emit.cuda.ptx import disable_unrolling, ptx
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS, needs_start
+from bellcrank.emit.llvm.subroutines import Routines, call_go, call_text, sign_bits, tick_routines
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.constant_memory import ThreadWriter
 from bellcrank.emit.cuda.procedure import InputElement
+from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph import Graph, Node, Program
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.subroutines import routines
 from bellcrank.emit.cuda.lane_code import HEAD, LaneWriter, copy_function, lane_kernel, sincos_function
 from bellcrank.emit.cuda.ptx import disable_unrolling, ptx
+from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph, Recursion
 from bellcrank.quoting import comment, symbol
 

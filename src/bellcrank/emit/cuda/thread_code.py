@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.emit.cpu.lanes import Writer
 from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.spilling import SpillStep
 from bellcrank.emit.cuda.team import BARRIER
 from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph import Node
 
 

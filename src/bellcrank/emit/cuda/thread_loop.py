@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.wave_loop import WaveLoop
 from bellcrank.emit.cuda.arithmetic import Arithmetic
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.wave_loop import WaveLoop
 from bellcrank.graph import Node
 
 if TYPE_CHECKING:

@@ -69,8 +69,9 @@ class Units:
     def _fused_products(self) -> dict[int, Node]:
         """Fused product of each sum.
 
-        First come products with a single use, as on the CPU (emit/cpu/llvm_printer.py); then products used only by sums
-        that have none yet: repeating the multiplication in each of them costs nothing, and the product itself is saved.
+        First come products with a single use, as on the CPU (emit/llvm/llvm_printer.py); then products used only by
+        sums that have none yet: repeating the multiplication in each of them costs nothing, and the product itself is
+        saved.
         """
         users: dict[int, list[Node]] = {}
         for n in self.graph.nodes:

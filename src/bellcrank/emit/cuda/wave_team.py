@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL
 from bellcrank.emit.cuda.occupancy import TeamPlan
 from bellcrank.emit.cuda.supersteps import divide_in_supersteps
 from bellcrank.emit.cuda.thread_code import ThreadCode
 from bellcrank.emit.cuda.thread_loop import ThreadLoop
 from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.graph import Node
 from bellcrank.graph.cells import CellOperand
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bellcrank.emit.cpu import run_loop
-from bellcrank.emit.cpu.lanes import Writer, library_declarations
-from bellcrank.emit.cpu.subroutines import routines
+from bellcrank.emit.llvm.lanes import Writer, library_declarations
+from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.emit.wasm.linker import link
 from bellcrank.emit.wasm.object_file import compile_object
 from bellcrank.graph import Graph, Program

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
+from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, CellOperand, LoopBody
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.wave_functions import Waves
+    from bellcrank.emit.llvm.wave_functions import Waves
 
 Array = np.ndarray[Any, Any]
 

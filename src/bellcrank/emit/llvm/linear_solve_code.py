@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph.linear_solve import LoopGraph, LUFactors
 
 WIDE_ELEMENTS = 8  # elements of a row processed at once

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.cpu import calls, lanes, software_pipelining
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import LIBRARY_ARITY, Writer
-from bellcrank.emit.cpu.output_layout import NO_COLUMNS, ColumnCalls
-from bellcrank.emit.cpu.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills
-from bellcrank.emit.cpu.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
+from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
+from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
+from bellcrank.emit.llvm.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills
+from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
@@ -73,7 +73,7 @@ class LLVMPrinter:
         prologue
             Items that the block before executed for this one, see software_pipelining.py.
         called
-            For a routine (emit/cpu/subroutines.py), the name and the workspace slots of each function it may call, by
+            For a routine (emit/llvm/subroutines.py), the name and the workspace slots of each function it may call, by
             id of the graph; None otherwise.
         columns
             Loops over columns that the graph calls.
@@ -286,7 +286,7 @@ class LLVMPrinter:
     def _lines(self) -> list[str]:
         if not (self.registers and self.w.lanes > 1 and host().avx512):
             return self.w.lines
-        from bellcrank.emit.cpu.addressing import rebase  # imported here, because few graphs are so large
+        from bellcrank.emit.llvm.addressing import rebase  # imported here, because few graphs are so large
 
         return rebase(self.w.lines, self.w.align)
 
@@ -354,7 +354,7 @@ class LLVMPrinter:
 
     def _store_matrix(self, tile: Tile) -> None:
         """Store a matrix from the workspace, by a loop."""
-        from bellcrank.emit.cpu import transpose_store  # imported here, because few graphs are so large
+        from bellcrank.emit.llvm import transpose_store  # imported here, because few graphs are so large
 
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
         self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))

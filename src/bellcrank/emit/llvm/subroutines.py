@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu.lanes import Writer, library_declarations
-from bellcrank.emit.cpu.linear_solve_code import LinearSolveCode
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.loop_rolling_code import LoopRollingCode
-from bellcrank.emit.cpu.recursion_code import RecursionCode
-from bellcrank.emit.cpu.register_allocation import known_outputs
-from bellcrank.emit.cpu.scheduling import chunks, items, order
+from bellcrank.emit.llvm.lanes import Writer, library_declarations
+from bellcrank.emit.llvm.linear_solve_code import LinearSolveCode
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.loop_rolling_code import LoopRollingCode
+from bellcrank.emit.llvm.recursion_code import RecursionCode
+from bellcrank.emit.llvm.register_allocation import known_outputs
+from bellcrank.emit.llvm.scheduling import chunks, items, order
 from bellcrank.errors import CompileError
 from bellcrank.graph import Graph, Program, Recursion, linear_solve, loop_levels
 from bellcrank.graph.inline import inline_small

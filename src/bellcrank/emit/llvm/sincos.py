@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bellcrank.emit.cpu.lanes import Writer
+from bellcrank.emit.llvm.lanes import Writer
 
 
 class Precision(NamedTuple):

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer, constant_array
-from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL
-from bellcrank.emit.cpu.wave_loop import WaveLoop
+from bellcrank.emit.llvm.lanes import Writer, constant_array
+from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
+from bellcrank.emit.llvm.wave_loop import WaveLoop
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.waves import WaveCode, WaveRange, group_waves
 from bellcrank.quoting import symbol

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu.register_allocation import contiguous_location, read_elements
-from bellcrank.emit.cpu.scheduling import Item
+from bellcrank.emit.llvm.register_allocation import contiguous_location, read_elements
+from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.buffer_reuse import RowAssignment
-    from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
+    from bellcrank.emit.llvm.buffer_reuse import RowAssignment
+    from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 
 
 def emit_call(s: LLVMPrinter, item: Item) -> None:

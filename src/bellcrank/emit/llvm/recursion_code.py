@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer, constant_array
-from bellcrank.emit.cpu.recursion_loop import ANGLES_CHANNEL, RecursionLoop
+from bellcrank.emit.llvm.lanes import Writer, constant_array
+from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL, RecursionLoop
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import symbol
 

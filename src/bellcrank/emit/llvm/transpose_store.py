@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.emit.cpu.lanes import Writer, constant_array, exchange_step
+from bellcrank.emit.llvm.lanes import Writer, constant_array, exchange_step
 
 MAX_STORE_BYTES = 32  # bytes that are exchanged and stored at once
 

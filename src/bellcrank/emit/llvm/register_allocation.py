@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bellcrank.emit.cpu.scheduling import Item
+from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol

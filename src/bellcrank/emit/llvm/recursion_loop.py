@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Node
 from bellcrank.graph.cells import RESULT, CellOperand, LoopBody
 from bellcrank.graph.recursion import Run
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.recursion_code import RecursionCode
+    from bellcrank.emit.llvm.recursion_code import RecursionCode
 
 Array = np.ndarray[Any, Any]
 ANGLES_CHANNEL = -1  # channel number of the loop that runs before all channels

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.scheduling import Tile
+from bellcrank.emit.llvm.scheduling import Tile
 
 CACHED_RESULT_BYTES = 2**21  # bytes of results that the caches of a core hold, approximately
 PREFETCHED_ROW_BYTES = 2048  # bytes of a row of results that is prefetched; computing a larger row takes long enough

@@ -21,14 +21,20 @@ from functools import cached_property
 
 import numpy as np
 
-from bellcrank.emit.cpu import lanes, register_allocation
-from bellcrank.emit.cpu.addressing import rebase
-from bellcrank.emit.cpu.buffer_reuse import RowAssignment, assign_rows
-from bellcrank.emit.cpu.column_tiles import SumTile, tile_sums, visible_operands
 from bellcrank.emit.cpu.host import host
-from bellcrank.emit.cpu.lanes import Writer, constant_array
-from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
-from bellcrank.emit.cpu.output_layout import ColumnCalls, OutputLayout, divide_columns, output_layouts, written_elements
+from bellcrank.emit.llvm import lanes, register_allocation
+from bellcrank.emit.llvm.addressing import rebase
+from bellcrank.emit.llvm.buffer_reuse import RowAssignment, assign_rows
+from bellcrank.emit.llvm.column_tiles import SumTile, tile_sums, visible_operands
+from bellcrank.emit.llvm.lanes import Writer, constant_array
+from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
+from bellcrank.emit.llvm.output_layout import (
+    ColumnCalls,
+    OutputLayout,
+    divide_columns,
+    output_layouts,
+    written_elements,
+)
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.nodes.node import Value

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cpu import sincos
-from bellcrank.emit.cpu.scheduling import Item
+from bellcrank.emit.llvm import sincos
+from bellcrank.emit.llvm.scheduling import Item
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cpu.llvm_printer import LLVMPrinter
+    from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 
 INTERLEAVED_ANGLES = 2  # angles whose sines and cosines are interleaved, to hide the latency of their polynomials
 

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping
 from itertools import accumulate
 
-from bellcrank.emit.cpu.lanes import Writer, constant_array
-from bellcrank.emit.cpu.llvm_printer import IR_TEMPLATES, LLVMPrinter
-from bellcrank.emit.cpu.scheduling import order
+from bellcrank.emit.llvm.lanes import Writer, constant_array
+from bellcrank.emit.llvm.llvm_printer import IR_TEMPLATES, LLVMPrinter
+from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.loop_rolling import ArrayLoop, ArraySlice, GraphCall, LoopReduction, RolledGraph, SinCos
 from bellcrank.quoting import symbol
