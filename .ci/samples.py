@@ -9,7 +9,7 @@ import llvmlite
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 
 WITHIN = {"mass matrix, float32": 1e-6}  # of the largest entry; everything else 1e-12
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cpu.host import Library, compile_text
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_text
 
 # Calls @one for every row, as a C program that links the kernel would do.
 LOOP = """define void @loop(ptr %one, i64 %n, {parameters}) {{

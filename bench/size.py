@@ -57,7 +57,7 @@ import json, sys, time
 import bellcrank as bc
 from bench.row import robot
 import bellcrank.build.graphs, bellcrank.dynamics.denoc, bellcrank.emit.cpu.kernel_module  # imports are not compiling
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 m = robot("talos", floating=True)
 state = m.random(0)
 host()

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.emit.cpu.host import Library, llvm, target_machine
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import llvm, target_machine
 
 Array = np.ndarray[Any, Any]
 RESIDENT = 2  # blocks that run at once: with more work, each takes one group after the other

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 
 LANES = host().lanes("float64")
 RUNS = 2 * LANES + 3  # whole blocks and one partial block

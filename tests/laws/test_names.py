@@ -35,9 +35,9 @@ from bellcrank.emit.c import c99
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cpu import realtime_loop, run_loop
-from bellcrank.emit.cpu.host import host, llvm
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.llvm.host import host, llvm
 from bellcrank.exporting import casadi_library, fmu
 from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.graph import Graph, trace

@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import trace
 from bellcrank.graph.inline import inline_small

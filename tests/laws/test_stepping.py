@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim.counter_rng import Random, seed_numbers
 from carts import plant

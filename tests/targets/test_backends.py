@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.dynamics import QUANTITIES
 from bellcrank.emit.cpu import kernel_module, python_entry
-from bellcrank.emit.cpu.host import Library, compile_text
 from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_text
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph, trace
 from bellcrank.nodes.ops import OPS

@@ -16,7 +16,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.emit.cpu.host import Library, compile_text
+from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cuda import register_pressure
 from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
@@ -27,6 +27,7 @@ from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.emit.cuda.spilling import plan_spills
 from bellcrank.emit.cuda.team import BARRIER, Team, TeamDivision, single_thread_team
 from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.llvm.host import compile_text
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace

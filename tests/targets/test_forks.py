@@ -15,7 +15,7 @@ CODE = """
 import os, random, signal, sys, threading, time, warnings
 import numpy as np
 import bellcrank as bc
-from bellcrank.emit.cpu.host import compile_cached
+from bellcrank.emit.llvm.host import compile_cached
 
 warnings.simplefilter("ignore")
 how, forks = sys.argv[1], int(sys.argv[2])

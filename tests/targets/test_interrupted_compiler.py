@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers
 
 CODE = """
 import random, signal, threading, time
-from bellcrank.emit.cpu.host import llvm
+from bellcrank.emit.llvm.host import llvm
 
 class Interrupt(Exception): pass
 

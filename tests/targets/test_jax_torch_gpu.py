@@ -11,9 +11,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.differentiable_function import differentiable_function
-from bellcrank.emit.cpu.host import Library, compile_cached
+from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.xla_gpu import source
+from bellcrank.emit.llvm.host import compile_cached
 
 gpu = pytest.mark.skipif(bool(device.unavailable_reason()), reason="no GPU, or no CuPy to reach it")
 ARM = bc.zoo.planar3r()

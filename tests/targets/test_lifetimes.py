@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from bellcrank.emit.cpu.host import hide_from_collector
+from bellcrank.emit.cpu.machine_code import hide_from_collector
 
 HEAD = """
 import gc, os, threading

@@ -23,7 +23,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cpu import kernel, python_entry
-from bellcrank.emit.cpu.host import interpreter_function
+from bellcrank.emit.cpu.machine_code import interpreter_function
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -428,7 +428,7 @@ import sys
 import llvmlite.binding as llvm
 import numpy as np
 from bellcrank.emit.cpu import kernel, python_entry
-from bellcrank.emit.cpu.host import interpreter_function
+from bellcrank.emit.cpu.machine_code import interpreter_function
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bellcrank.emit.cpu import run_loop
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.run_loop import DONE, FULL, PAUSE, SWAPPED
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.subroutines import CHUNK_ITEMS
 from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where

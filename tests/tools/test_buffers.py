@@ -67,7 +67,8 @@ SILENT = """
 import ctypes
 import numpy as np
 from bellcrank.emit.cpu import python_entry, kernel
-from bellcrank.emit.cpu.host import Library, compile_text, poisoning
+from bellcrank.emit.cpu.machine_code import Library, poisoning
+from bellcrank.emit.llvm.host import compile_text
 from bellcrank.sim.lane_blocks import aligned_zeros
 
 TEXT = '''

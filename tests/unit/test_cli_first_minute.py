@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank.cli import app, doctor
 from bellcrank.cli.examples import EXAMPLES, complete_mechanism, complete_method, complete_quantity
-from bellcrank.emit.cpu import host
+from bellcrank.emit.llvm import host
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
@@ -122,7 +122,7 @@ def test_wrong_kernel_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SCRIPT = """
 import numpy as np, bellcrank as bc
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 arm = bc.zoo.puma600()
 q, v, tau = arm.random(seed=0, batch=37)
 k = bc.kernel(arm, "forward_dynamics", method="aba")

@@ -149,21 +149,21 @@ ASKING = """
 import ctypes, time
 import numpy as np
 import bellcrank as bc
-from bellcrank.emit.cpu import host, poisoning
+from bellcrank.emit.cpu import machine_code, poisoning
 
 made, start = [], threading.Barrier(4)
 
 class Slow(poisoning.Poisoning):
     def __init__(self, *args):
         super().__init__(*args)
-        made.append(host.poisoning)
+        made.append(machine_code.poisoning)
         time.sleep(0.1)  # the others are there by now
 
 poisoning.Poisoning = Slow
 
 def ask():
     start.wait()
-    host._register_symbols()
+    machine_code._register_symbols()
     k = bc.kernel(bc.zoo.pendulum(), "mass_matrix")
     k(np.zeros(1))
 
@@ -183,7 +183,7 @@ def test_functions_that_fill_memory_exist_once(tmp_path: Path) -> None:
 
 
 # Modules whose cached values own memory or state of LLVM to which others hold addresses.
-OWNERS = ("emit.cpu.host", "emit.cpu.cross_compile", "emit.cuda.ptx", "emit.wasm.object_file")
+OWNERS = ("emit.llvm.host", "emit.cpu.machine_code", "emit.cpu.cross_compile", "emit.cuda.ptx", "emit.wasm.object_file")
 # A number that is the same in every thread.
 NUMBERS = {"numpy_function"}
 

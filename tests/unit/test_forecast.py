@@ -92,7 +92,7 @@ def test_an_interrupted_compilation_leaves_a_clean_cache(
 
     with monkeypatch.context() as m:
         if at == "compile":
-            m.setattr("bellcrank.emit.cpu.host.compile_text", interrupted)
+            m.setattr("bellcrank.emit.llvm.host.compile_text", interrupted)
         else:
             m.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):

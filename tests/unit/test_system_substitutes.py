@@ -15,7 +15,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import atomic_file, memory_limits
-from bellcrank.emit.cpu import host
+from bellcrank.emit.cpu import machine_code
 from bellcrank.sim import realtime_memory, thread_priority
 
 
@@ -50,16 +50,16 @@ def test_a_clock_waits_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_code_with_missing_system_functions_is_loaded() -> None:
-    address = ctypes.cast(host.MISSING_FUNCTION, ctypes.c_void_p).value
+    address = ctypes.cast(machine_code.MISSING_FUNCTION, ctypes.c_void_p).value
     assert address
     assert ctypes.CFUNCTYPE(ctypes.c_int)(address)() == -1
 
 
 def test_windows_has_its_c_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(host.ctypes, "CDLL", lambda name: asked.append(name))
-    monkeypatch.setattr(host.sys, "platform", "win32")
-    host._c_library()
+    monkeypatch.setattr(machine_code.ctypes, "CDLL", lambda name: asked.append(name))
+    monkeypatch.setattr(machine_code.sys, "platform", "win32")
+    machine_code._c_library()
     assert asked == ["ucrtbase"]
 
 

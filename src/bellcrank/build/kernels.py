@@ -39,7 +39,7 @@ from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.dynamics.requests import Request, check_request, fits_straight_code
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
 from bellcrank.quoting import single_line

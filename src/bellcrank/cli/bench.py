@@ -44,7 +44,7 @@ def bench(
     """
     from bellcrank.cli import timing
     from bellcrank.cli.step_timing import measure_step
-    from bellcrank.emit.cpu.host import host
+    from bellcrank.emit.llvm.host import host
 
     m = load_mechanism(name, base, check)
     timing.check_memory(m, rows)

@@ -37,7 +37,7 @@ def costs(
     when they are first needed and stored in the cache folder.
     """
     from bellcrank.emit.cpu import costs as model
-    from bellcrank.emit.cpu.host import host
+    from bellcrank.emit.llvm.host import host
 
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))

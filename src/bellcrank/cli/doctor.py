@@ -74,7 +74,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _processor() -> Iterator[Finding]:
-    from bellcrank.emit.cpu.host import host
+    from bellcrank.emit.llvm.host import host
 
     h = host()
     lanes = f"{h.cpu}: {h.lanes('float64')} lanes of float64, {h.lanes('float32')} of float32; LLVM {h.llvm}"

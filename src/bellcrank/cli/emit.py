@@ -135,7 +135,7 @@ def _generated_files(m: Mechanism, graph: bc.Graph, target: str, dtype: str, ste
 
             return {f"{stem}.ptx": Cuda(dtype).source(graph)}
         case "asm":
-            from bellcrank.emit.cpu.host import assembly
+            from bellcrank.emit.llvm.host import assembly
 
             return {f"{stem}.s": assembly(Cpu(dtype).source(graph))}
         case "dot":

@@ -21,8 +21,8 @@ from bellcrank.build import graphs, kernels
 from bellcrank.dynamics.requests import Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 

@@ -18,8 +18,8 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.compiling import compile_graph
 from bellcrank.build.stages import Where
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.thread_pool import run_on_threads
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of

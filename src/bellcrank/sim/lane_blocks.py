@@ -16,8 +16,9 @@ import numpy as np
 
 from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.emit.cpu import run_loop
-from bellcrank.emit.cpu.host import Library, compile_cached, host
+from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.thread_pool import run_on_threads
+from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.graph import Program
 from bellcrank.graph.program import structure
 

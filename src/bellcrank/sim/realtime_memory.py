@@ -18,7 +18,8 @@ import numpy as np
 from bellcrank.buffers import poisoned
 from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
-from bellcrank.emit.cpu.host import Library, compile_cached, host
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.graph import Program
 from bellcrank.sim.lane_blocks import address, aligned_zeros
 

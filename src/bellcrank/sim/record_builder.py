@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import warn
 from bellcrank.graph import Layout
 from bellcrank.graph.program import (

@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.stages import Where
-from bellcrank.emit.cpu.host import host
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of

@@ -19,8 +19,9 @@ from bellcrank.argument_errors import explain_methods
 from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.build.compiling import compile_graph
 from bellcrank.emit.cpu import action as text
-from bellcrank.emit.cpu.host import Library, compile_cached, host
 from bellcrank.emit.cpu.kernel import Kernel, make_builtin
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.errors import InputError
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.counters import WORD_RANGE, split_words

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.cpu import action as text
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.thread_pool import shared_pool, wait_for_tasks
+from bellcrank.emit.llvm.host import host
 from bellcrank.graph.action import Action
 from bellcrank.graph.program import structure
 from bellcrank.sim.lane_blocks import address, loaded_library

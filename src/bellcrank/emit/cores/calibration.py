@@ -22,7 +22,8 @@ from bellcrank.emit.cores.streams import fused_into, source
 from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu.costs import CostParts, recalls, sample
-from bellcrank.emit.cpu.host import Library, compile_text, host
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_text, host
 from bellcrank.graph import Graph, trace
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS

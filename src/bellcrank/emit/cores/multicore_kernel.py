@@ -14,8 +14,9 @@ from bellcrank.emit.cores.calibration import core_times, threads_machine
 from bellcrank.emit.cores.forecast import Rates, forecast
 from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.cpu.host import host, poisoning
 from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.machine_code import poisoning
+from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
 from bellcrank.scheduling import Machine, Schedule

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from bellcrank.emit.cores import multicore_kernel as cores
-from bellcrank.emit.cpu.host import Library
+from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
@@ -68,7 +68,7 @@ class Cores:
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
         """Return facts to cache, the machine code of `graph`, and whether it came from the cache."""
-        from bellcrank.emit.cpu.host import code_size, compile_cached
+        from bellcrank.emit.llvm.host import code_size, compile_cached
 
         used = self.used(graph)
         code, cached, code_key = compile_cached(self._text(graph, used))

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from bellcrank.emit.cores import protocol as shared
-from bellcrank.emit.cpu.host import Library
+from bellcrank.emit.cpu.machine_code import Library
 
 
 def allowed_cpus() -> list[int]:

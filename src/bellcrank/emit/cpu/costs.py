@@ -28,7 +28,8 @@ import numpy as np
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.cpu import deferred_batch
-from bellcrank.emit.cpu.host import Library, compile_text, host
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_text, host
 from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.emit.target import By
 from bellcrank.graph import Graph, Recursion, trace

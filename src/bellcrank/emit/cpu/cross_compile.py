@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.emit.cpu.host import llvm
+from bellcrank.emit.llvm.host import llvm
 from bellcrank.errors import CompileError, InputError, unknown
 from bellcrank.single_evaluation import evaluated_once
 

@@ -19,7 +19,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.buffers import POISONED
 from bellcrank.emit.cpu.arguments import Arguments, contains_symbols
-from bellcrank.emit.cpu.host import Library, hide_from_collector, numpy_function, poisoning
+from bellcrank.emit.cpu.machine_code import Library, hide_from_collector, numpy_function, poisoning
 from bellcrank.emit.cpu.object_layout import (
     ADDRESS_TABLE,
     ARRAY_FIELDS,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.llvm import column_code, sincos
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, library_declarations, prefetch_function, uncached_rows
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.output_layout import NO_COLUMNS

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from bellcrank import progress
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
-from bellcrank.emit.cpu.host import Library, code_size, compile_cached, compile_text, host, object_key
 from bellcrank.emit.cpu.kernel import Kernel
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import code_size, compile_cached, compile_text, host, object_key
 from bellcrank.emit.target import About, By
 from bellcrank.errors import CompileError
 

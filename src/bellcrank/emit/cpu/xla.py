@@ -14,7 +14,8 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.host import Library, compile_cached
+from bellcrank.emit.cpu.machine_code import Library
+from bellcrank.emit.llvm.host import compile_cached
 from bellcrank.emit.target import Shape, Signature
 
 EXECUTE, METADATA = 3, 1  # XLA_FFI_ExecutionStage, XLA_FFI_Extension_Type

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeGuard
 
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline

@@ -11,12 +11,13 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.host import Library, compile_cached
+from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.xla import BUFFER_OFFSETS, buffers, handler, load_field
 from bellcrank.emit.cuda.cuda_kernel import CudaKernel
 from bellcrank.emit.cuda.device import DeviceFunction, driver_launch
 from bellcrank.emit.cuda.lane_code import LANES
 from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.emit.llvm.host import compile_cached
 from bellcrank.emit.target import Shape
 
 API_OFFSETS = {

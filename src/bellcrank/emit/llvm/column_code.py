@@ -21,11 +21,11 @@ from functools import cached_property
 
 import numpy as np
 
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.llvm import lanes, register_allocation
 from bellcrank.emit.llvm.addressing import rebase
 from bellcrank.emit.llvm.buffer_reuse import RowAssignment, assign_rows
 from bellcrank.emit.llvm.column_tiles import SumTile, tile_sums, visible_operands
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, constant_array
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.output_layout import (

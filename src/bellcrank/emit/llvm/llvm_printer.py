@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.cpu.host import host
 from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank.emit.cpu.host import llvm
+from bellcrank.emit.llvm.host import llvm
 from bellcrank.errors import CompileError
 from bellcrank.single_evaluation import evaluated_once
 
