@@ -172,6 +172,27 @@ def test_every_part_has_a_place() -> None:
     assert set(PARTS) <= set(BELOW) | ABOVE
 
 
+# Packages of emit/ that each of them may import besides itself and the modules beside them.
+EMIT_BELOW: dict[str, set[str]] = {
+    "equations": set(),
+    "llvm": set(),
+    "c": {"llvm"},
+    "cpu": {"llvm"},
+    "cores": {"cpu", "llvm"},
+    "cuda": {"cpu", "llvm"},
+    "wasm": {"cpu", "llvm"},
+}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "emit").glob("*/*.py")), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_targets_share_what_is_below_them(path: Path) -> None:
+    allowed = {path.parent.name, *EMIT_BELOW[path.parent.name], "cache", "constant_changes", "target"}
+    used = {module.split(".")[2] for _, module in imports(path) if module.startswith("bellcrank.emit.")}
+    assert used <= allowed
+
+
 def test_the_rules_can_fail(tmp_path: Path) -> None:
     """The search finds imports in functions, under TYPE_CHECKING and through `from bellcrank import ...`."""
     code = "import numpy as np\nif TYPE_CHECKING:\n    from bellcrank import emit\n"

@@ -251,9 +251,10 @@ class Stream(LLVMPrinter):
         """Return the parameters of the function."""
         return super().parameters() + ", i64 %step"
 
-    def _item(self, item: Item) -> None:
+    def emit_item(self, item: Item) -> None:
+        """Emit an `item`, which may also send values to another stream or receive them."""
         if item.kind not in ("send", "receive") or item.tile is None:
-            super()._item(item)
+            super().emit_item(item)
             return
         parcel, w = self.messages[item.tile.start, item.tile.width], self.w
         flag = f"getelementptr (i8, ptr @shared, i64 {parcel.offset + FLAG_OFFSET})"
@@ -263,7 +264,7 @@ class Stream(LLVMPrinter):
         }
         if item.kind == "send":
             for n in parcel.nodes:
-                w.store(self._value(n), address_of[n.serial])
+                w.store(self.value(n), address_of[n.serial])
             w.do(handover.send_instruction(flag))
         else:
             w.do(handover.await_instruction(flag, self.me))

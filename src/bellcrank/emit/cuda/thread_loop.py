@@ -49,7 +49,7 @@ class ThreadLoop(WaveLoop):
             w.store(x, w.at(self.angles_here, k * self.layout.angle_count * w.bytes + element * self.stride))
 
     def _sine(self, printer: LLVMPrinter, n: Node) -> str:
-        return Arithmetic(self.w).sincos(printer._value(n.args[0]))[n.op == "cos"]
+        return Arithmetic(self.w).sincos(printer.value(n.args[0]))[n.op == "cos"]
 
     def _integer_table(self, table: str) -> str:
         return self.w.at("%whole", 4 * self.owner.table_offset(table))

@@ -33,7 +33,7 @@ def emit_call(s: LLVMPrinter, item: Item) -> None:
     arrays = _argument_addresses(s, function, values)
     outputs = [math.prod(shape) for shape in function.shapes.values()]
     base, s.size = s.result_slots.allocate(results, sum(outputs), s.size)
-    arrays += [s._slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
+    arrays += [s.slot(place) for place, _ in zip(accumulate([base, *outputs]), outputs, strict=False)]
     s.w.do(f"call void @{name}({', '.join(f'ptr {a}' for a in ('%ws', *arrays))})")
     for n in results:
         s.slots[n.serial] = base + n.args[1]
@@ -56,8 +56,8 @@ def _argument_addresses(s: LLVMPrinter, function: Graph, values: Sequence[Node |
         else:
             for i, x in enumerate(elements):
                 if (array, i) in used:
-                    s.w.store(s._value(x), s._slot(start + position + i))
-            addresses.append(s._slot(start + position))
+                    s.w.store(s.value(x), s.slot(start + position + i))
+            addresses.append(s.slot(start + position))
         position += size
     return addresses
 
@@ -71,22 +71,22 @@ def _emit_column_loop(s: LLVMPrinter, call: Node, results: Sequence[Node]) -> No
     function, *values = call.args
     code, layout = s.column_calls.codes[call.serial], s.column_calls.layouts.get(call.serial)
     shared = math.prod(function.inputs["shared"])
-    s._store_values([x for x in values[:shared] if x.serial not in s.slots])
+    s.store_values([x for x in values[:shared] if x.serial not in s.slots])
     assignment = code.assign_rows(_rows_read_last(s, call)) if s.w.lanes > 1 else None
     s.loop_functions.append(code.text([s.slots[x.serial] for x in values[:shared]], assignment))
     start = loop_argument_slot(s, call)
     for i, x in enumerate(values[shared:], start):
         if not isinstance(x, Node) or s.slots.get(x.serial) != i:
-            s.w.store(s._value(x), s._slot(i))
-    arguments, name = f"ptr %ws, ptr {s._slot(start)}", code.name
+            s.w.store(s.value(x), s.slot(i))
+    arguments, name = f"ptr %ws, ptr {s.slot(start)}", code.name
     if layout is not None:
         s.coverage.note(layout.array, layout.elements)
         s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(layout.array)})")
         return
-    base = s._contiguous_slots(
+    base = s.contiguous_slots(
         assignment.extra_rows * function.number if assignment else math.prod(function.shapes["x"])
     )
-    s.w.do(f"call void @{name}({arguments}, ptr {s._slot(base)})")
+    s.w.do(f"call void @{name}({arguments}, ptr {s.slot(base)})")
     if assignment:
         _update_slots(s, call, results, assignment, base)
     else:
@@ -120,5 +120,5 @@ def loop_argument_slot(s: LLVMPrinter, call: Node) -> int:
     """Return the slot, as printer `s` counts them, where the columns of the loop of `call` begin; values wait there."""
     if call.serial not in s.loop_argument_slots:
         room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
-        s.loop_argument_slots[call.serial] = s._contiguous_slots(room)
+        s.loop_argument_slots[call.serial] = s.contiguous_slots(room)
     return s.loop_argument_slots[call.serial]

@@ -258,12 +258,12 @@ class ColumnCode:
                 for n, read in inputs:
                     self._fetch(read, printers, [k], addresses)
                     if n.op != "input":
-                        s.value_names[n.serial] = s._operation(n)
+                        s.value_names[n.serial] = s.operation(n)
             return
         for n, read in inputs:
             self._fetch(read, printers, range(len(printers)), addresses)
             for s in printers if n.op != "input" else ():
-                s.value_names[n.serial] = s._operation(n)
+                s.value_names[n.serial] = s.operation(n)
 
     @property
     def _wait_bytes(self) -> int:

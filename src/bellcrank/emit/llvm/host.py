@@ -11,6 +11,7 @@ from bellcrank.emit import cache as store
 from bellcrank.errors import CompileError, InputError, unknown
 from bellcrank.single_evaluation import evaluated_once
 
+
 @dataclass(frozen=True)
 class Host:
     """Processor and LLVM version that code is compiled for."""

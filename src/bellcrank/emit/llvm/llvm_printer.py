@@ -198,16 +198,16 @@ class LLVMPrinter:
             ended = [(serial, slot) for serial, slot in self.slots.items() if last_chunk.get(serial) == k and slot > 0]
             self.free_slots += [slot for serial, slot in ended if serial not in self.result_slots.residents]
             if k + 1 < len(self.chunks):
-                functions.append(self._function_text(f"{name}_{k}", parameters, self._body()))
+                functions.append(self._function_text(f"{name}_{k}", parameters, self.body_text()))
         called_chunks = [] if apart else range(len(self.chunks) - 1)
         calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in called_chunks)
         self.check()
         if self.packed_lanes:
-            body = calls + self._body()
+            body = calls + self.body_text()
             return "\n".join([*functions, self._function_text(name, parameters, self._early_exit() + body)])
         bits = f"i{w.lanes}"
         functions.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
-{calls}{self._body()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
+{calls}{self.body_text()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
   %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
   %bits = bitcast {w.mask} %bad to {bits}
@@ -240,20 +240,20 @@ class LLVMPrinter:
         if w.lanes > 1:
             bits = w.let(f"bitcast {w.mask} {is_needed} to i{w.lanes}")
             is_needed = w.let(f"icmp ne i{w.lanes} {bits}, 0")
-        return f"{self._body()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
+        return f"{self.body_text()}  br i1 {is_needed}, label %needed, label %idle\nidle:\n  ret void\nneeded:\n"
 
     def _print_chunk(self, k: int, chunk: Sequence[Item], last_chunk: Mapping[int, int]) -> None:
         """Print the lines of chunk k; last_chunk: the last chunk that reads each node."""
-        self._begin()
+        self.begin_body()
         self.result_slots.chunk, self.result_slots.last_chunk = k, last_chunk
         spills_of_items = spills(chunk, self.reads, self.inline, self.registers) if self.registers else repeat(())
         dead_values = (
             self._dead_values(k, chunk, last_chunk) if self.registers and self.w.lanes > 1 and not self.prologue else {}
         )
         for t, (item, spilled) in enumerate(zip(chunk, spills_of_items, strict=False)):
-            self._item(item)
+            self.emit_item(item)
             if item.kind in ("load", "op", "call", "receive"):
-                self._store_values(
+                self.store_values(
                     [n for n in item.defines if last_chunk.get(n.serial, k) > k or n.serial in self.matrix_elements]
                 )
             if spilled:
@@ -276,10 +276,12 @@ class LLVMPrinter:
                 dead_values.setdefault(t, []).append(serial)
         return dead_values
 
-    def _begin(self) -> None:
+    def begin_body(self) -> None:
+        """Start a new body: no lines, no values, no terms of the check."""
         self.w.lines, self.value_names, self.check_terms = [], {}, []
 
-    def _body(self) -> str:
+    def body_text(self) -> str:
+        """Return the lines of the body."""
         return "".join(f"  {line}\n" for line in self._lines)
 
     @property
@@ -311,7 +313,8 @@ class LLVMPrinter:
 
     # -- items
 
-    def _item(self, item: Item) -> None:
+    def emit_item(self, item: Item) -> None:
+        """Emit one item of the schedule: loads, sines and cosines, an operation, a call, or stores."""
         if item.kind == "trig" and self.for_next_block:
             software_pipelining.interleaved_sincos(self, item)
         elif item.kind == "trig":
@@ -321,7 +324,7 @@ class LLVMPrinter:
         elif item.kind == "op":
             (node,) = item.defines
             if not self.inline(node):
-                self.value_names[node.serial] = self._operation(node)
+                self.value_names[node.serial] = self.operation(node)
         elif item.kind == "load" and self.packed_lanes:
             return  # loaded at each first use
         elif item.tile is not None and item.kind == "load":
@@ -345,7 +348,7 @@ class LLVMPrinter:
         flat = self.outputs[tile.array]
         self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))
         outputs = flat[tile.start : tile.start + tile.width]
-        values = [self._value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
+        values = [self.value(x) if isinstance(x, Node) else self.w.immediate(x) for x in outputs]
         out = f"out_{symbol(tile.array)}"
         stride = "" if self.packed_lanes else f"%stride_{out}"
         lanes.store_tile(self.w, tile, f"%{out}", stride, values, in_order=len(flat) > MATRIX_ELEMENTS)
@@ -358,10 +361,10 @@ class LLVMPrinter:
 
         elements = self.outputs[tile.array][tile.start : tile.start + tile.width]
         self.coverage.note(tile.array, range(tile.start, tile.start + tile.width))
-        self._store_values([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
+        self.store_values([x for x in elements if isinstance(x, Node) and x.serial not in self.slots])
         numbers = {x: self._new_slot() for x in dict.fromkeys(x for x in elements if not isinstance(x, Node))}
         for x, slot in numbers.items():
-            self.w.store(self.w.immediate(x), self._slot(slot))
+            self.w.store(self.w.immediate(x), self.slot(slot))
         element_slots = [self.slots[x.serial] if isinstance(x, Node) else numbers[x] for x in elements]
         name, out = f"rows{len(self.loop_functions)}", f"out_{symbol(tile.array)}"
         self.loop_functions.append(transpose_store.definition(name, self.w.lanes, self.w.dtype, element_slots))
@@ -369,27 +372,29 @@ class LLVMPrinter:
         self.w.do(f"call void @{name}(ptr %ws, ptr {start}, i64 %stride_{out})")
         self.free_slots += numbers.values()
 
-    def _value(self, x: Node | float) -> str:
+    def value(self, x: Node | float) -> str:
+        """Return the name of the value `x`, loading it from memory if it has none, or the text of a constant."""
         if not isinstance(x, Node):
             return self.w.constant(x)
         if x.serial not in self.value_names:
             if self.inline(x):
-                self.value_names[x.serial] = self._operation(x)
+                self.value_names[x.serial] = self.operation(x)
             elif x.op == "input" and self.packed_lanes:
                 array, place = x.args
                 self.value_names[x.serial] = self.w.load(self.w.at(f"%in_{symbol(array)}", place * self.w.align))
             else:
-                self.value_names[x.serial] = self.w.load(self._slot(self.slots[x.serial]))
+                self.value_names[x.serial] = self.w.load(self.slot(self.slots[x.serial]))
         return self.value_names[x.serial]
 
-    def _operation(self, node: Node) -> str:
+    def operation(self, node: Node) -> str:
+        """Emit the operation of `node`, fused with a product where possible; return the name of its value."""
         product = self.products.get(node.serial)
         if product is not None:
             return self._multiply_add(node, product)
         if self.negates(node):
             inner = node.operands[0]
             return self._multiply_add(inner, self.products[inner.serial], minus=True)
-        args = [self._value(a) for a in node.args]
+        args = [self.value(a) for a in node.args]
         if node.op in LIBRARY_ARITY:
             return self.w.function(node.op, args)
         return self.w.let(IR_TEMPLATES[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
@@ -397,8 +402,8 @@ class LLVMPrinter:
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
         """Emit x y + z, x y - z or z - x y, rounded once; or the negative of it."""
         a, b = node.args
-        x, y = (self._value(p) for p in product.args)
-        z = self._value(b if a is product else a)
+        x, y = (self.value(p) for p in product.args)
+        z = self.value(b if a is product else a)
         t = self.w.type
         if (node.op == "sub" and a is product) is not minus:
             z = self.w.let(f"fneg {t} {z}")
@@ -414,8 +419,8 @@ class LLVMPrinter:
         base = -(-self.size // ratio) * ratio  # aligned for the vectors
         self.size = base + 3 * padded_count
         for i in range(padded_count):
-            w.store(self._value(item.uses[i]) if i < len(item.uses) else "zeroinitializer", self._slot(base + i))
-        x, s, c = (self._slot(base + padded_count * j) for j in range(3))
+            w.store(self.value(item.uses[i]) if i < len(item.uses) else "zeroinitializer", self.slot(base + i))
+        x, s, c = (self.slot(base + padded_count * j) for j in range(3))
         w.do(f"call void @sincos(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
         index = {a.serial: i for i, a in enumerate(item.uses)}
         for n in item.defines:
@@ -423,14 +428,16 @@ class LLVMPrinter:
 
     # -- the workspace
 
-    def _slot(self, index: int) -> str:
+    def slot(self, index: int) -> str:
+        """Return the address of the spill slot `index`."""
         return self.w.at("%then" if self.for_next_block else "%ws", index * self.w.align)
 
-    def _store_values(self, nodes: Sequence[Node]) -> None:
+    def store_values(self, nodes: Sequence[Node]) -> None:
+        """Store the values of `nodes` into their spill slots."""
         for n in nodes:
             if n.serial in self.value_names:
                 self.slots[n.serial] = self._choose_slot(n)
-                self.w.store(self.value_names[n.serial], self._slot(self.slots[n.serial]))
+                self.w.store(self.value_names[n.serial], self.slot(self.slots[n.serial]))
 
     def _choose_slot(self, n: Node) -> int:
         """Return the slot where a value waits."""
@@ -439,7 +446,7 @@ class LLVMPrinter:
             return calls.loop_argument_slot(self, call) + place
         return self._new_slot()
 
-    def _contiguous_slots(self, size: int) -> int:
+    def contiguous_slots(self, size: int) -> int:
         """Return the first of `size` contiguous free slots."""
         starts = [
             begin
@@ -458,7 +465,7 @@ class LLVMPrinter:
         return self.free_slots.pop()
 
     def _spill(self, nodes: Sequence[Node]) -> None:
-        self._store_values([n for n in nodes if n.serial not in self.slots])
+        self.store_values([n for n in nodes if n.serial not in self.slots])
         for n in nodes:
             self.value_names.pop(n.serial, None)
 

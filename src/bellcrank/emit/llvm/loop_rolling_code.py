@@ -139,8 +139,8 @@ class LoopRollingCode:
                     array_slice, self._element_address(array_slice, bases[n.args[1]])
                 )
             elif not printer.inline(n):
-                printer.value_names[n.serial] = printer._operation(n)
-        values = [printer._value(x) if isinstance(x, Node) else w.immediate(x) for x in loop.graph.outputs["y"]]
+                printer.value_names[n.serial] = printer.operation(n)
+        values = [printer.value(x) if isinstance(x, Node) else w.immediate(x) for x in loop.graph.outputs["y"]]
         for array_slice, base, value in zip(loop.writes, bases[len(loop.reads) :], values, strict=False):
             w.store(value, self._element_address(array_slice, base))
         return values

@@ -150,8 +150,8 @@ class RecursionLoop:
             elif n.op in ("sin", "cos"):
                 printer.value_names[n.serial] = self._sine(printer, n)
             elif not printer.inline(n):
-                printer.value_names[n.serial] = printer._operation(n)
-        values = [printer._value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
+                printer.value_names[n.serial] = printer.operation(n)
+        values = [printer.value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
         self.handed_values = {}
         for value, x in zip(values, body.writes, strict=True):
             if x.kind == "handed":
@@ -162,7 +162,7 @@ class RecursionLoop:
 
     def _sine(self, printer: LLVMPrinter, n: Node) -> str:
         """Compute the sine or cosine of a value that is not a joint angle; those are computed by one call before."""
-        return self.w.function(n.op, [printer._value(n.args[0])])
+        return self.w.function(n.op, [printer.value(n.args[0])])
 
     def _is_shared(self, j: int) -> bool:
         """Return True if this cell has several children, so that the values it sends are also read later."""

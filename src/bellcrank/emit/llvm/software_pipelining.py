@@ -19,23 +19,23 @@ INTERLEAVED_ANGLES = 2  # angles whose sines and cosines are interleaved, to hid
 
 def prologue(s: LLVMPrinter) -> str:
     """Return the prologue by printer `s`: the first sines and cosines of the first block, also if out of range."""
-    s._begin()
+    s.begin_body()
     _emit_prologue(s)
-    return s._body()
+    return s.body_text()
 
 
 def _emit_prologue(s: LLVMPrinter) -> None:
     *items, angles = s.prologue
     for item in items:
-        s._item(item)
-    s.w.store(s.w.total(s.check_terms), s._slot(0))
-    s._item(angles)
+        s.emit_item(item)
+    s.w.store(s.w.total(s.check_terms), s.slot(0))
+    s.emit_item(angles)
 
 
 def interleave_next_block(s: LLVMPrinter, name: str) -> str:
     """Interleave the prologue of the next block with the lines of printer `s`; return how function `name` ends."""
     w, lines, s.for_next_block = s.w, s.w.lines, True
-    s._begin()
+    s.begin_body()
     _emit_prologue(s)
     prologue_lines, w.lines, s.for_next_block = w.lines, [], False
     for i, line in enumerate(lines):
@@ -59,7 +59,7 @@ def interleaved_sincos(s: LLVMPrinter, item: Item) -> None:
     s.range_bits = "zeroinitializer"
     for start in range(0, len(item.uses), INTERLEAVED_ANGLES):
         angles = item.uses[start : start + INTERLEAVED_ANGLES]
-        values = [s._value(a) for a in angles]
+        values = [s.value(a) for a in angles]
         lines_before, columns = w.lines, []
         for a, value in zip(angles, values, strict=True):
             w.lines = []
@@ -73,4 +73,4 @@ def interleaved_sincos(s: LLVMPrinter, item: Item) -> None:
             s.range_bits = w.let(f"or {kind} {s.range_bits}, {results['stray', a.serial]}")
         for n in item.defines:
             if n.operands[0] in angles:
-                w.store(results[n.op, n.operands[0].serial], s._slot(s.slots[n.serial]), kind)
+                w.store(results[n.op, n.operands[0].serial], s.slot(s.slots[n.serial]), kind)

@@ -153,13 +153,13 @@ class WaveLoop:
             elif n.op in ("sin", "cos"):
                 printer.value_names[n.serial] = self._sine(printer, n)
             elif not printer.inline(n):
-                printer.value_names[n.serial] = printer._operation(n)
-        values = [printer._value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
+                printer.value_names[n.serial] = printer.operation(n)
+        values = [printer.value(x) if isinstance(x, Node) else w.immediate(x) for x in body.graph.outputs["y"]]
         self._write(body, values, j)
 
     def _sine(self, printer: LLVMPrinter, n: Node) -> str:
         """Compute the sine or cosine of an angle that depends on a neighbour."""
-        return self.w.function(n.op, [printer._value(n.args[0])])
+        return self.w.function(n.op, [printer.value(n.args[0])])
 
     def _place_address(self, kind: str, j: int, width: int) -> str:
         """Return the address of the numbers of this place."""
