@@ -142,8 +142,8 @@ def apart(script: str, *arguments: str) -> Any:
 def step_work(name: str) -> tuple[int, int]:
     """Return bodies, and the operations of a step by rk4: four rates and the projection onto the loops."""
     import bellcrank as bc
-    from bellcrank.sim.looped_dynamics import LoopedDynamics
-    from bellcrank.sim.simulator import Simulator
+    from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+    from bellcrank.sim.run.simulator import Simulator
 
     m = bc.zoo.load(name)
     by = Simulator(m, "rk4").dynamics

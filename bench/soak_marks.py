@@ -18,7 +18,7 @@ from bellcrank.cockpit.hub import Hub
 from bellcrank.cockpit.outbox import Outbox
 from bellcrank.cockpit.session import Session
 from bellcrank.emit.cpu.realtime_block import KEPT_PERIODS
-from bellcrank.sim.realtime_drive import Drive
+from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ from bellcrank.excavators.linkage.machine import machine
 from bellcrank.excavators.offline import moments
 from bellcrank.ground.soils import SOILS
 from bellcrank.ground.wedge import plane_of_failure, resistance
-from bellcrank.sim.stepper_factory import stepper
+from bellcrank.sim.stepper.stepper_factory import stepper
 
 BAR, DEG = 1e-5, 180.0 / np.pi
 DEPTH, RAKE = 0.5, 0.8  # m, rad

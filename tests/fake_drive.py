@@ -9,7 +9,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Record, state_columns
-from bellcrank.sim.realtime_drive import DriveSnapshot
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 
 
 class FakeDrive:

@@ -7,70 +7,49 @@ from __future__ import annotations
 
 NOT_LOWERED: dict[str, str] = {
     "how exact something is: tolerances, rounding, condition numbers, sizes from which on something counts": """
-        dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
-        dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
-        dynamics.loops.accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR MAX_RELATIVE_ERROR
-        dynamics.loops.accuracy: REFINEMENT_GOAL SAFE_CONDITION SAFE_CONTRADICTION SAFE_LOSS
-        dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL EXACT_RESIDUAL LONGEST_STEP MOST_STEPS OPEN_FACTOR
-        dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS SHORTEST_STEP SLOW_PROGRESS_RATIO STRIDE
-        dynamics.loops.conditioning: COMMON_PIVOT EPSILON EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
-        dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
-        dynamics.loops.equation_analysis: DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDING_FACTOR
-        dynamics.loops.equation_analysis: MAX_TRIED_NUMBERS MAX_TIE_TOLERANCE MAX_TRIES NEGLIGIBLE_ROW REPORTED_GAP
-        dynamics.loops.equation_analysis: PATTERN_TOLERANCE SLACK_MARGIN STEPS TIE_TOLERANCE WALKERS
-        dynamics.loops.initial_assembly: NEAR_BRANCH
-        dynamics.loops.loop_layer: LEAST_CONDITIONING
-        dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO
-        dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
-        dynamics.loops.natural_sizes: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
-        dynamics.segments: ZERO_PIVOT_RATIO
-        dynamics.springs: MIN_DISTANCE_SQUARED
-        emit.equations.polynomial: ROUNDING_TOLERANCE
-        graph.counters: WORD_RANGE
-        graph.program: STATE_LIMIT NEVER_TIME
-        sim.stepper_actions: START_CLOSURE_ROUNDS
-        sim.run_arguments: LIMIT_TOLERANCE
-        sim.damped_newton: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS SOLVED_RESIDUAL
-        sim.equilibrium: UNDETERMINED_SHARE
-        sim.event_location: SIMULTANEOUS_STEPS
-        sim.events: SEARCH_ITERATIONS
-        sim.failures: MIN_STEP_SHARE STIFF_STEP_RATE
-        sim.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS
-        sim.fixed_steps: EARLY_STEPS
-        sim.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES
-        sim.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E MAX_E_GROWTH SUFFICIENT_E_RATIO CLOSURE_ATTEMPTS
-        sim.loop_closure: SAMPLED_STATES WEAK_PIVOT
-        sim.loop_state: USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
-        sim.looped_dynamics: MIN_DISTANCE_ADAPTIVE FINAL_ITERATIONS LAGRANGE_GAP NEAR_DISTANCE MAX_STAGE_DIFFERENCE
-        sim.looped_dynamics: MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
-        sim.modes: REST_ACCELERATION ROUNDING_RATIO
-        sim.motions: MAX_MOTION_ERROR_SHARE MIN_FREE_SHARE START_TOLERANCE
-        sim.joined_partitions: LARGEST_CANDIDATE_COUNT LARGEST_PARTITION_COUNT NEGLIGIBLE_SHARE
-        sim.rest_search: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS LONGEST_JOINT_STEP
-        sim.rest_search: SMALLEST_SCALE
-        sim.step_check: CONFIRM_STEPS EVENTS CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR LONGEST_WAIT_STEPS
-        sim.step_check: REFERENCE SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET SPIKE_SHARE WINDOW_STEPS
-        sim.step_size: FAILURE_RATIO LEAST_RATIO MOST_RATIO
-        sim.adaptive_steps: EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
+        dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO dynamics.singular_mass: CLEAR_PIVOT_RATIO
+        HEAVY_EIGENVALUE SINGULAR_EIGENVALUE dynamics.loops.accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON
+        ERROR_TOLERANCE_FACTOR MAX_RELATIVE_ERROR dynamics.loops.accuracy: REFINEMENT_GOAL SAFE_CONDITION
+        SAFE_CONTRADICTION SAFE_LOSS dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL EXACT_RESIDUAL LONGEST_STEP
+        MOST_STEPS OPEN_FACTOR dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS SHORTEST_STEP SLOW_PROGRESS_RATIO
+        STRIDE dynamics.loops.conditioning: COMMON_PIVOT EPSILON EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
+        dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN dynamics.loops.equation_analysis:
+        DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDING_FACTOR dynamics.loops.equation_analysis:
+        MAX_TRIED_NUMBERS MAX_TIE_TOLERANCE MAX_TRIES NEGLIGIBLE_ROW REPORTED_GAP dynamics.loops.equation_analysis:
+        PATTERN_TOLERANCE SLACK_MARGIN STEPS TIE_TOLERANCE WALKERS dynamics.loops.initial_assembly: NEAR_BRANCH
+        dynamics.loops.loop_layer: LEAST_CONDITIONING dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR
+        PIVOT_SIZE_RATIO dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
+        dynamics.loops.natural_sizes: NEGLIGIBLE_RATIO ROUNDING_ELEMENT dynamics.segments: ZERO_PIVOT_RATIO
+        dynamics.springs: MIN_DISTANCE_SQUARED emit.equations.polynomial: ROUNDING_TOLERANCE graph.counters: WORD_RANGE
+        graph.program: STATE_LIMIT NEVER_TIME sim.stepper.stepper_actions: START_CLOSURE_ROUNDS sim.run_arguments:
+        LIMIT_TOLERANCE sim.linear.damped_newton: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE
+        MAX_ITERATIONS SOLVED_RESIDUAL sim.linear.equilibrium: UNDETERMINED_SHARE sim.program.event_location:
+        SIMULTANEOUS_STEPS sim.program.events: SEARCH_ITERATIONS sim.run.failures: MIN_STEP_SHARE STIFF_STEP_RATE
+        sim.program.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS sim.program.fixed_steps: EARLY_STEPS
+        sim.program.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES
+        sim.constraints.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E MAX_E_GROWTH SUFFICIENT_E_RATIO
+        CLOSURE_ATTEMPTS sim.constraints.loop_closure: SAMPLED_STATES WEAK_PIVOT sim.constraints.loop_state:
+        USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
+        sim.constraints.looped_dynamics: MIN_DISTANCE_ADAPTIVE FINAL_ITERATIONS LAGRANGE_GAP NEAR_DISTANCE
+        MAX_STAGE_DIFFERENCE sim.constraints.looped_dynamics: MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
+        sim.linear.modes: REST_ACCELERATION ROUNDING_RATIO sim.system.motions: MAX_MOTION_ERROR_SHARE MIN_FREE_SHARE
+        START_TOLERANCE sim.constraints.joined_partitions: LARGEST_CANDIDATE_COUNT LARGEST_PARTITION_COUNT
+        NEGLIGIBLE_SHARE sim.linear.rest_search: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS
+        LONGEST_JOINT_STEP sim.linear.rest_search: SMALLEST_SCALE sim.program.step_check: CONFIRM_STEPS EVENTS
+        CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR LONGEST_WAIT_STEPS sim.program.step_check: REFERENCE
+        SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET SPIKE_SHARE WINDOW_STEPS sim.program.step_size: FAILURE_RATIO
+        LEAST_RATIO MOST_RATIO sim.program.adaptive_steps: EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
     """,
     "the most that is accepted: what is larger is refused with a message, or warned of": """
-        build.compiling: MAX_SYMBOLS
-        build.graphs: MAX_OPERATIONS
-        build.schedules: MAX_DEFAULT_PROCESSORS
-        build.stages: MAX_THREADS
-        emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS
-        emit.equations.polynomial: MAX_TERMS MAX_PRODUCT_WORK
-        emit.equations.sheet: GROUPING_TERMS
-        graph.linear_solve: MAX_WRITTEN_OPERATIONS
-        graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
-        graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
-        sim.adjoint_gpu: UNLIMITED_TICKS
-        sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
-        sim.quantity_checks: MAX_EXPERIMENT_STEPS
-        sim.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ LOWEST_RATE_HZ
-        sim.lane_blocks: MOST_TICKS
-        sim.sampling: MOST_DELAYED_SAMPLES
-        sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
+        build.compiling: MAX_SYMBOLS build.graphs: MAX_OPERATIONS build.schedules: MAX_DEFAULT_PROCESSORS build.stages:
+        MAX_THREADS emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS emit.equations.polynomial: MAX_TERMS MAX_PRODUCT_WORK
+        emit.equations.sheet: GROUPING_TERMS graph.linear_solve: MAX_WRITTEN_OPERATIONS graph.recursion:
+        MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
+        sim.gradient.adjoint_gpu: UNLIMITED_TICKS sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES
+        MAX_STEPS MAX_STEPS_PER_CALL sim.quantity_checks: MAX_EXPERIMENT_STEPS sim.realtime.realtime_drive:
+        LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ LOWEST_RATE_HZ sim.run.lane_blocks:
+        MOST_TICKS sim.system.sampling: MOST_DELAYED_SAMPLES sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE
+        MOST_TRIES MOST_TRIES_PER_SECOND
     """,
     "how long something takes or waits, and what is kept at hand": """
         build.forecast: WARNING_SECONDS
@@ -86,12 +65,12 @@ NOT_LOWERED: dict[str, str] = {
         emit.cpu.realtime_block: KEPT_EVENTS KEPT_PERIODS
         graph.purity: MAX_CHECKED_SECONDS
         graph.recursion_span: MAX_STEP_NUMBERS
-        sim.adjoint: MAX_PARTITIONS
-        sim.parameter_validation: MAX_CHECKED_RUNS
-        sim.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
-        sim.linearisation: CACHED_PLANTS
-        sim.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
-        sim.tuning: MOST_CHANGES
+        sim.gradient.adjoint: MAX_PARTITIONS
+        sim.system.parameter_validation: MAX_CHECKED_RUNS
+        sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
+        sim.linear.linearisation: CACHED_PLANTS
+        sim.run.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
+        sim.realtime.tuning: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
         dynamics.requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS MAX_BODY_OUTPUTS
@@ -125,8 +104,8 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.workspace: MAX_RESIDENT_BLOCKS
         emit.wasm.linker: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
-        sim.adjoint_gpu: BUSY_RUNS
-        sim.linearisation_kernels: GPU_CHUNK_NUMBERS
+        sim.gradient.adjoint_gpu: BUSY_RUNS
+        sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """
         dynamics.recursion.link_classes: LONGEST_PERIOD_BODIES
@@ -142,9 +121,9 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.steps: MAX_INLINE_SYMBOLS
         graph.store_coverage: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
-        sim.deadline_text: BAR_CHARACTERS
-        sim.linearisation: MAX_PRINTED_COLUMNS
-        sim.modes: MOST_NAMED_JOINTS NAMED_AMPLITUDE_RATIO
+        sim.realtime.deadline_text: BAR_CHARACTERS
+        sim.linear.linearisation: MAX_PRINTED_COLUMNS
+        sim.linear.modes: MOST_NAMED_JOINTS NAMED_AMPLITUDE_RATIO
     """,
     "codes, places and sizes of formats and protocols": """
         build.recursion_layout: MOTION_RESULTS MOTION_AND_AXES_RESULTS
@@ -158,11 +137,11 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.polynomial: EXPONENT_BITS
         emit.wasm.linker: DATA DATA_COUNT IMPORT
         graph.action: DRAWN GIVEN
-        sim.counter_rng: SEED_NUMBERS WORD_RANGE
-        sim.element_passes: FRAME_NUMBERS
-        sim.record_builder: UNRESOLVED
-        sim.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
-        sim.thread_priority: MLOCKALL_FLAGS THREAD_PRIORITY
+        sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
+        sim.system.element_passes: FRAME_NUMBERS
+        sim.run.record_builder: UNRESOLVED
+        sim.run.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
+        sim.realtime.thread_priority: MLOCKALL_FLAGS THREAD_PRIORITY
     """,
 }
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.realtime_drive import DriveSnapshot
-from bellcrank.sim.systems import System
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
+from bellcrank.sim.system.systems import System
 
 SPAN = 0.005  # s of simulation at a time, or the next whole number of steps
 EDGES = [float(x) for x in np.geomspace(1e-6, 1e-3, 13)]

@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.emit.cuda.device import cupy
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS
 from bellcrank.model import Mechanism
-from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.run.gpu_runs import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import robot
 

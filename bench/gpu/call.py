@@ -16,7 +16,7 @@ import bellcrank as bc
 from bellcrank.emit.cuda import device, run_kernel
 from bellcrank.emit.cuda.device import cupy
 from bellcrank.graph import Layout
-from bellcrank.sim import gpu_runs, simulator
+from bellcrank.sim.run import gpu_runs, simulator
 
 RUNS, SECONDS = 1_000_000, 0.1
 PARTS = ("trace", "text", "ptx", "driver", "start", "kernel", "fetch", "record", "rest")

@@ -20,7 +20,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.emit.cuda import large_run_kernel
 from bellcrank.emit.cuda.device import cupy, release_pool
-from bellcrank.sim import gpu_runs
+from bellcrank.sim.run import gpu_runs
 
 STEP, STEPS = 1e-4, 100
 SOME = 32  # runs or states that the CPU computes, too

@@ -9,7 +9,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.emit.cuda.device import cupy
 from bellcrank.graph.inline import inline
-from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.run.gpu_runs import GpuProgram
 from bench.gpu import clock
 from bench.gpu.mechanisms import four_bars, robot
 

@@ -15,7 +15,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
 from bellcrank.model.joints import KINDS
-from bellcrank.sim.operating_point import mechanism_at
+from bellcrank.sim.linear.operating_point import mechanism_at
 from crossing.systems import World
 
 Array = np.ndarray[Any, Any]

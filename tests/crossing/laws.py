@@ -16,9 +16,9 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.dynamics.loops.assembly import consistent_velocity
-from bellcrank.sim import step_check
-from bellcrank.sim.nominals import nominals
-from bellcrank.sim.operating_point import dependent_mask, displaced_positions, mechanism_at
+from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions, mechanism_at
+from bellcrank.sim.program import step_check
+from bellcrank.sim.system.nominals import nominals
 from bellcrank.studies.chunk_worker import chunk_table
 from bellcrank.studies.points import points as points_of
 from bellcrank.studies.study_setup import study_setup

@@ -16,7 +16,7 @@ from bellcrank.forces import Element
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model.joints import KINDS
 from bellcrank.record.formats import SUFFIXES
-from bellcrank.sim.events import ACTIONS
+from bellcrank.sim.program.events import ACTIONS
 from bellcrank.sim.settings import FORMS
 from crossing.parts import ABSTRACT, contacts
 

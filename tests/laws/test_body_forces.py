@@ -11,8 +11,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.scalar import sqrt
-from bellcrank.sim import body_forces
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system import body_forces
 
 
 def drag(place: Any, velocity: Any, mass: Any) -> list[Any]:

@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import crba, requests
-from bellcrank.sim.graph_cache_key import graph_cache_key
+from bellcrank.sim.system.graph_cache_key import graph_cache_key
 
 GAIN = 2.0
 
@@ -87,7 +87,7 @@ def test_an_answer_is_that_of_the_functions_now(name: str, plant: Any) -> None:
 
 
 def test_unchanged_plant_is_prepared_once() -> None:
-    from bellcrank.sim.linearisation import prepare
+    from bellcrank.sim.linear.linearisation import prepare
 
     s, change = by_list()
     first = prepare(s)

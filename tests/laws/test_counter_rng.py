@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.sim import counter_rng
+from bellcrank.sim.program import counter_rng
 
 Array = np.ndarray[Any, Any]
 N = 1 << 16

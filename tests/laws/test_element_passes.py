@@ -31,8 +31,9 @@ from bellcrank.forces import (
 )
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
-from bellcrank.sim import element_passes, frame_passes, stiff_elements
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.program import stiff_elements
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system import element_passes, frame_passes
 from trees import close, few, random_tree, trees
 
 PROGRESSIVE = curve([(-0.5, -900.0), (-0.1, -50.0), (0.0, 0.0), (0.1, 60.0), (0.5, 400.0)])

@@ -16,8 +16,8 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, linear_solve, trace
 from bellcrank.graph.linear_solve import LoopGraph, LUFactors, Substitution
 from bellcrank.model import Mechanism
-from bellcrank.sim import tree_dynamics
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.program import tree_dynamics
+from bellcrank.sim.run.simulator import Simulator
 from targets.test_c99 import compiled, needs_cc
 from trees import close, few, random_tree, trees
 

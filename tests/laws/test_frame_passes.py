@@ -11,8 +11,8 @@ from hypothesis import given
 import bellcrank as bc
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
-from bellcrank.sim import frame_passes
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system import frame_passes
 from trees import close, few, trees
 
 

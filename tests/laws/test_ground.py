@@ -22,7 +22,7 @@ from bellcrank.ground.soils import SOILS, NamedSoil, soil_named
 from bellcrank.ground.tasks import TASKS, rectangle_mask
 from bellcrank.ground.wedge import plane_of_failure, resistance
 from bellcrank.model import Body
-from bellcrank.sim.stepper_factory import stepper
+from bellcrank.sim.stepper.stepper_factory import stepper
 from trees import few
 
 TOOL = Tool((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), 1.2, 1.0)

@@ -14,7 +14,7 @@ from bellcrank.actuators import PD, PID, SpringDamper, StribeckFriction
 from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.forces import Box, Contact, Plane, Sphere, Terrain
 from bellcrank.integrate import INTEGRATORS
-from bellcrank.sim import implicit_forces
+from bellcrank.sim.program import implicit_forces
 from loops import at_random, closed
 from trees import ALL, random_tree
 
@@ -105,7 +105,7 @@ def test_resolved_damping_stays_explicit(name: str, monkeypatch: pytest.MonkeyPa
     long = bc.Simulator(m, solver=bc.Solver(name, step=H))
     assert long.dynamics.implicit is not None
     again = long.run(0.05, None, [1.0], step=2.5e-4)
-    monkeypatch.setattr("bellcrank.sim.tree_dynamics.implicit_forces", lambda *given: None)
+    monkeypatch.setattr("bellcrank.sim.program.tree_dynamics.implicit_forces", lambda *given: None)
     plain = bc.simulate(m, 0.05, None, [1.0], integrator=name, step=2.5e-4)
     np.testing.assert_allclose(filtered.v, plain.v, rtol=1e-14)
     np.testing.assert_allclose(again.v, plain.v, rtol=1e-14)

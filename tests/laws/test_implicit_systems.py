@@ -1,4 +1,4 @@
-"""Implicit steps with called linear systems (sim/implicit_systems.py) equal straight-line code and need less code."""
+"""Implicit steps with called linear systems (sim/program/implicit_systems.py) equal straight-line code, but shorter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim import implicit_systems
+from bellcrank.sim.program import implicit_systems
 
 
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim import loop_form
-from bellcrank.sim.looped_dynamics import LoopedDynamics
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.constraints import loop_form
+from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+from bellcrank.sim.run.simulator import Simulator
 
 SIZES: dict[str, tuple[Any, ...]] = {
     "scissor": ("minimal", 16, 18, 20, 22),

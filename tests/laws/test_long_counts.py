@@ -25,12 +25,12 @@ from bellcrank.graph import Program
 from bellcrank.graph.action import DRAWN
 from bellcrank.graph.counters import CounterWords, join_words, split_words
 from bellcrank.graph.program import FINISHED
-from bellcrank.sim.counter_limits import check_counts, check_gradient_counts
-from bellcrank.sim.counter_rng import Random, seed_numbers
-from bellcrank.sim.gpu_runs import GpuProgram
-from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.stepper_actions import ActionBuilder, StepperTask
+from bellcrank.sim.program.counter_limits import check_counts, check_gradient_counts
+from bellcrank.sim.program.counter_rng import Random, seed_numbers
+from bellcrank.sim.run.gpu_runs import GpuProgram
+from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
 from emulated import emulated
 from targets.test_c99 import CC, needs_cc, run
 from targets.test_export_wasm import needs_node, said
@@ -195,7 +195,9 @@ def test_actions(dtype: str, expected: Expected) -> None:
     sim = Simulator(machine(), where=Where(dtype=dtype))
     limit = float(expected.first + 4 * 5)
     task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
-    made = ActionBuilder(sim.dynamics, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype).action()
+    made = ActionBuilder(
+        sim.program.dynamics, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype
+    ).action()
     begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
     c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []
     for _ in range(5):

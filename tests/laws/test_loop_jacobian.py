@@ -10,11 +10,11 @@ import bellcrank as bc
 from bellcrank.errors import BellcrankError
 from bellcrank.integrate.linear_solver import WoodburySolver, implicit_solver
 from bellcrank.integrate.problem import LowRankMatrix
-from bellcrank.sim import kkt_jacobian
-from bellcrank.sim import loop_jacobian as slopes
-from bellcrank.sim.looped_dynamics import looped_dynamics
+from bellcrank.sim.constraints import kkt_jacobian
+from bellcrank.sim.constraints import loop_jacobian as slopes
+from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.systems import system
+from bellcrank.sim.system.systems import system
 from loops import Closed, at_random, closed
 from loops import looped as mechanisms
 from trees import HOLONOMIC, few, random_tree

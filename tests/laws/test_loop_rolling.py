@@ -16,7 +16,7 @@ from bellcrank.graph.loop_rolling import ArraySlice, GraphCall, RolledGraph, Sin
 from bellcrank.graph.program import structure
 from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import cos, fabs, maximum, sin, where
-from bellcrank.sim import lane_blocks
+from bellcrank.sim.run import lane_blocks
 
 
 def evaluated(graph: Graph, made: RolledGraph, **given: Any) -> dict[str, Any]:

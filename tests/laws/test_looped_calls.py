@@ -11,9 +11,9 @@ import pytest
 import bellcrank as bc
 from bellcrank.forces import Contact, Plane, Sphere
 from bellcrank.model import Mechanism
-from bellcrank.sim.looped_dynamics import LoopedDynamics, looped_dynamics
+from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics, looped_dynamics
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.systems import System
+from bellcrank.sim.system.systems import System
 from crossing.thresholds import small_thresholds
 
 

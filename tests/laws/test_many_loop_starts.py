@@ -7,8 +7,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.sim import loop_state
-from bellcrank.sim.loop_closure import LoopClosure
+from bellcrank.sim.constraints import loop_state
+from bellcrank.sim.constraints.loop_closure import LoopClosure
 
 
 def starts(n: int) -> tuple[bc.Simulator, np.ndarray, np.ndarray]:

@@ -16,8 +16,8 @@ import bellcrank as bc
 from bellcrank.actuators import PD, DCMotor
 from bellcrank.build.compiling import DEFAULT_TARGET
 from bellcrank.dynamics.loops.assembly import consistent_velocity
-from bellcrank.sim.linearisation import prepare
-from bellcrank.sim.operating_point import dependent_mask, displaced_positions
+from bellcrank.sim.linear.linearisation import prepare
+from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions
 from large_paths import large_paths
 from trees import close
 

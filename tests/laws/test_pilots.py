@@ -16,7 +16,7 @@ from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.experiments import START_TARGET
 from bellcrank.record import Record
-from bellcrank.sim.realtime_drive import DriveSnapshot
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 
 
 def piloted(machine: Machine, pilot: str, seconds: float, **how: Any) -> tuple[Any, list[Record]]:

@@ -16,7 +16,7 @@ from bellcrank.graph import Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.graph.recursion_tangent import tangent
 from bellcrank.model import Mechanism
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 
 TREES: dict[str, Callable[[], Mechanism]] = {
     "chain": lambda: bc.zoo.chain(9),

@@ -20,7 +20,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import progress
 from bellcrank.scalar import sqrt, where
-from bellcrank.sim.record_builder import Interrupted
+from bellcrank.sim.run.record_builder import Interrupted
 from trees import random_tree
 from waiting import wait
 
@@ -118,7 +118,7 @@ def test_ctrl_c_hands_over_the_record(threads: int) -> None:
         import os, signal, sys
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim.record_builder import Interrupted
+        from bellcrank.sim.run.record_builder import Interrupted
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         told = []
         def progress(share):

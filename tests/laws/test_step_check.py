@@ -20,9 +20,9 @@ from bellcrank.forces import Contact, Plane, Sphere
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
-from bellcrank.sim import step_check
-from bellcrank.sim.nominals import nominals
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.program import step_check
+from bellcrank.sim.system.nominals import nominals
+from bellcrank.sim.system.systems import System, system
 from trees import random_tree
 
 Array = np.ndarray[Any, Any]

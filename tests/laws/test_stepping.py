@@ -8,7 +8,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.llvm.host import host
 from bellcrank.integrate import INTEGRATORS
-from bellcrank.sim.counter_rng import Random, seed_numbers
+from bellcrank.sim.program.counter_rng import Random, seed_numbers
 from carts import plant
 
 LANES = host().lanes("float64")

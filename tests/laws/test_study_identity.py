@@ -29,9 +29,9 @@ from bellcrank.actuators.actuator import Actuator, limited
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.graph.program import Ports, Program
 from bellcrank.model import Body, Joint, Mechanism
-from bellcrank.sim.batch_execution import Batch
+from bellcrank.sim.run.batch_execution import Batch
 from bellcrank.sim.settings import Plan
-from bellcrank.sim.systems import System
+from bellcrank.sim.system.systems import System
 from bellcrank.studies import random_inputs, study_identity
 from bellcrank.studies.study_folder import StudyFolder, chunk_ranges
 from bellcrank.studies.study_setup import StudySetup
@@ -612,7 +612,7 @@ def test_auto_keeps_its_first_method(cluster: Any, tmp_path: Path, monkeypatch: 
     before = bc.study(plant, **asked)
     (first,) = before.manifest["methods"].values()
     from bellcrank.dynamics import METHODS
-    from bellcrank.sim import tree_dynamics
+    from bellcrank.sim.program import tree_dynamics
 
     real = tree_dynamics.auto_method
     other = METHODS["crba" if first == "aba" else "aba"]

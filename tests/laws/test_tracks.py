@@ -16,7 +16,7 @@ from bellcrank.excavators.linkage.machine import tracked
 from bellcrank.excavators.linkage.tracks import CONTACT_POINTS, CONTACT_STIFFNESS, SPHERE_RADIUS, Belt
 from bellcrank.excavators.stance import Stance
 from bellcrank.forces import Plane, Sphere
-from bellcrank.sim.stepper_factory import stepper
+from bellcrank.sim.stepper.stepper_factory import stepper
 
 TRACKS = [f"track.{name}" for name, _ in CONTACT_POINTS]
 GAUGE = TRACK_SIDES[0] + TRACK_SIDES[1]

@@ -110,7 +110,7 @@ def test_runs_that_are_interrupted_at_any_moment() -> None:
         import random, signal
         import numpy as np
         import bellcrank as bc
-        from bellcrank.sim.record_builder import Interrupted
+        from bellcrank.sim.run.record_builder import Interrupted
 
         simulator, rng, came = bc.Simulator(bc.zoo.chain(2), "rk4"), random.Random(2), 0
         q0 = np.full((64, 2), 0.1)

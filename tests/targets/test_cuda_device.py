@@ -320,7 +320,7 @@ def test_runs_that_do_not_fit_are_done_in_parts(monkeypatch: pytest.MonkeyPatch)
     m = bc.zoo.puma600()
     q0, v0, _ = m.random(0, (100,))
     whole = bc.simulate(m, 0.05, q0=q0, v0=v0, target="cuda")
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.free_bytes", lambda: 8 * 1000 * 40)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.free_bytes", lambda: 8 * 1000 * 40)
     with pytest.warns(RuntimeWarning, match="do not fit the GPU's memory"):
         parts = bc.simulate(m, 0.05, q0=q0, v0=v0, target="cuda")
     np.testing.assert_array_equal(parts.q, whole.q)

@@ -13,7 +13,7 @@ import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.errors import InputError
-from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.run.gpu_runs import GpuProgram
 from emulated import emulated
 from ticking import AT, Spelled, begun, program
 
@@ -25,8 +25,8 @@ Emulated = Callable[[int], None]
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_run_kernel_equals_the_loop_in_python(emulated: Emulated, kind: str, capacity: int, monkeypatch: Any) -> None:
     """Launches of one tick, with too little space for rows, give the rows and states of the loop in Python."""
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.FIRST_TICKS", 1)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
     s, inputs = begun(7, [23, 0, 31, 7, 1])
     spelled = Spelled(p, s, inputs)
@@ -59,7 +59,7 @@ def test_more_bounces_than_rows() -> None:
 
 
 def test_linear_systems_that_are_loops_here_are_written_out_there(emulated: Emulated, monkeypatch: Any) -> None:
-    monkeypatch.setattr("bellcrank.sim.tree_dynamics.OPERATOR_FROM_STATES", 1)
+    monkeypatch.setattr("bellcrank.sim.program.tree_dynamics.OPERATOR_FROM_STATES", 1)
     given = {"q0": [0.3, -0.2], "step": 1e-3, "integrator": "rodas4"}
     cpu, gpu = (bc.simulate(bc.zoo.chain(2), 3e-3, target=target, **given) for target in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.q, cpu.q, rtol=1e-12)
@@ -118,8 +118,8 @@ def test_single_precision_has_fixed_steps(emulated: Emulated) -> None:
 
 
 def test_ctrl_c_keeps_recorded_rows(emulated: Emulated, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 5)
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.FIRST_TICKS", 5)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.PAUSE_SECONDS", 0.0)
     what, seconds, settings = gpu_runs.bounces(**gpu_runs.CHOSEN)
 
     def progress(share: float) -> None:

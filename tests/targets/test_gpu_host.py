@@ -15,8 +15,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cuda.device import DeviceError
-from bellcrank.sim.gpu_runs import GpuProgram
-from bellcrank.sim.record_builder import Interrupted
+from bellcrank.sim.run.gpu_runs import GpuProgram
+from bellcrank.sim.run.record_builder import Interrupted
 from emulated import Function, OutOfMemoryError, emulated
 
 __all__ = ["emulated"]  # a fixture
@@ -176,7 +176,7 @@ def test_interrupted_before_its_turn(emulated: Emulated, keep: str) -> None:
 
 def test_memory_of_a_deleted_record_is_reused(emulated: Emulated, monkeypatch: Any) -> None:
     """Memory of a deleted record is reused, and never that of a record in use."""
-    monkeypatch.setattr("bellcrank.sim.batch_execution.REUSED_SIZE_NUMBERS", 100)
+    monkeypatch.setattr("bellcrank.sim.run.batch_execution.REUSED_SIZE_NUMBERS", 100)
     m = bc.zoo.chain(1)
     sim = bc.Simulator(m)
 

@@ -16,8 +16,8 @@ import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
 from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.sim import gpu_stepper  # loaded before fixtures replace what it imports from CuPy
-from bellcrank.sim.gpu_runs import GpuProgram
+from bellcrank.sim.run.gpu_runs import GpuProgram
+from bellcrank.sim.stepper import gpu_stepper  # loaded before fixtures replace what it imports from CuPy
 from crossing.thresholds import small_thresholds
 from emulated import Function, emulated
 from emulated_blocks import kernels_here
@@ -35,7 +35,7 @@ KINDS = (
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make small mechanisms use the same code path."""
-    monkeypatch.setattr("bellcrank.sim.gpu_runs._has_recursions", lambda program: True)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs._has_recursions", lambda program: True)
 
 
 @pytest.mark.usefixtures("emulated", "all_large")
@@ -50,8 +50,8 @@ def test_a_run_is_that_of_the_cpu(name: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", "fed", "watched", "all"])
 def test_run_kernel_equals_the_loop_in_python(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Launches of one tick, with too little space for rows, give the rows of the loop in Python."""
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.FIRST_TICKS", 1)
-    monkeypatch.setattr("bellcrank.sim.gpu_runs.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.FIRST_TICKS", 1)
+    monkeypatch.setattr("bellcrank.sim.run.gpu_runs.PAUSE_SECONDS", 0.0)
     p = program(kind)
     s, inputs = begun(40, [23, 0, 31, 7, 1])
     spelled = Spelled(p, s, inputs)
@@ -156,7 +156,7 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """Emulate a GPU for steppers: every numpy array counts as a GPU array."""
     cupy = kernels_here(monkeypatch)
     cupy.empty, cupy.arange, cupy.asarray = np.empty, np.arange, np.array
-    for module in ("sim.gpu_stepper", "emit.cuda.gpu_kernel"):
+    for module in ("sim.stepper.gpu_stepper", "emit.cuda.gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
         monkeypatch.setattr(f"bellcrank.{module}.to_cupy", lambda x, name: np.asarray(x))
     monkeypatch.setattr(gpu_stepper, "cupy", lambda: cupy)

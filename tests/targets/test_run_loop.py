@@ -14,7 +14,7 @@ from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.subroutines import CHUNK_ITEMS
 from bellcrank.graph import Graph, Layout, Program, trace
 from bellcrank.scalar import atan2, cos, exp, log, maximum, minimum, sin, sqrt, tanh, where
-from bellcrank.sim.lane_blocks import CompiledProgram, LaneBlocks, run_all
+from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks, run_all
 from ticking import AT, Spelled, begun, program
 
 Array = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ from bellcrank.build.compiling import compile_graph
 from bellcrank.build.stages import Where
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.graph import Graph
-from bellcrank.sim.linearisation import prepare
+from bellcrank.sim.linear.linearisation import prepare
 from large_paths import large_paths
 from laws.test_path_thresholds import PLANTS, SEEN
 from targets.test_c99 import compiled, needs_cc

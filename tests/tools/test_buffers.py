@@ -20,8 +20,8 @@ ALLOCATORS = {"empty", "empty_like", "new_empty"}
 FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # packages that hold or call kernels
 # Arrays that Python fills, not generated code: number by file.
 FILLED_BY_PYTHON = {
-    "sim/python_controllers.py": 3,  # rows of a run that Python steps
-    "sim/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
+    "sim/stepper/python_controllers.py": 3,  # rows of a run that Python steps
+    "sim/run/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
     "emit/cuda/schedule_refinement.py": 1,  # positions in an order of nodes
     "identify/loop_regressor.py": 1,  # filled sample by sample by the assembly
     "graph/linear_solve.py": 1,  # the definition, in numpy
@@ -69,7 +69,7 @@ import numpy as np
 from bellcrank.emit.cpu import python_entry, kernel
 from bellcrank.emit.cpu.machine_code import Library, poisoning
 from bellcrank.emit.llvm.host import compile_text
-from bellcrank.sim.lane_blocks import aligned_zeros
+from bellcrank.sim.run.lane_blocks import aligned_zeros
 
 TEXT = '''
 declare ptr @malloc(i64)

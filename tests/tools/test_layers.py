@@ -172,25 +172,44 @@ def test_every_part_has_a_place() -> None:
     assert set(PARTS) <= set(BELOW) | ABOVE
 
 
-# Packages of emit/ that each of them may import besides itself and the modules beside them.
-EMIT_BELOW: dict[str, set[str]] = {
-    "equations": set(),
-    "llvm": set(),
-    "c": {"llvm"},
-    "cpu": {"llvm"},
-    "cores": {"cpu", "llvm"},
-    "cuda": {"cpu", "llvm"},
-    "wasm": {"cpu", "llvm"},
+# For packages with subpackages: those that each subpackage may import besides itself.
+INSIDE: dict[str, dict[str, set[str]]] = {
+    "emit": {
+        "equations": set(),
+        "llvm": set(),
+        "c": {"llvm"},
+        "cpu": {"llvm"},
+        "cores": {"cpu", "llvm"},
+        "cuda": {"cpu", "llvm"},
+        "wasm": {"cpu", "llvm"},
+    },
+    "sim": {
+        "system": set(),
+        "program": {"system"},
+        "constraints": {"program", "system"},
+        "run": {"constraints", "program", "system"},
+        "stepper": {"constraints", "program", "run", "system"},
+        "realtime": {"program", "run", "system"},
+        "linear": {"program", "run", "system"},
+        "gradient": {"constraints", "program", "run", "system"},
+    },
+    "dynamics": {"historical": set(), "loops": set(), "recursion": set()},
 }
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "emit").glob("*/*.py")), ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
-def test_targets_share_what_is_below_them(path: Path) -> None:
-    allowed = {path.parent.name, *EMIT_BELOW[path.parent.name], "cache", "constant_changes", "target"}
-    used = {module.split(".")[2] for _, module in imports(path) if module.startswith("bellcrank.emit.")}
-    assert used <= allowed
+@pytest.mark.parametrize("package", INSIDE)
+def test_subpackages_import_downwards(package: str) -> None:
+    folders = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+    assert folders == set(INSIDE[package])
+    faults = []
+    for path in sorted((ROOT / package).glob("*/**/*.py")):
+        part = path.relative_to(ROOT / package).parts[0]
+        for line, module in imports(path):
+            names = module.split(".")
+            above = folders - {part} - INSIDE[package][part]
+            if names[:2] == ["bellcrank", package] and len(names) > 2 and names[2] in above:
+                faults.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
+    assert faults == []
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

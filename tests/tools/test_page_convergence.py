@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import tables
-from bellcrank.sim import settings, simulator, stepper_factory
+from bellcrank.sim import settings
+from bellcrank.sim.run import simulator
 from bellcrank.sim.settings import Plan, Saving, Solver
+from bellcrank.sim.stepper import stepper_factory
 from prose import CHECKED, ROOT, blocks
 
 RUNS = re.compile(r"\b(simulate|Simulator|stepper|study)\(")

@@ -15,8 +15,8 @@ import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.cli.scenarios import SCENARIOS, scenario
 from bellcrank.papers import EXPERIMENTS
-from bellcrank.sim.record_builder import Interrupted
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.record_builder import Interrupted
+from bellcrank.sim.run.simulator import Simulator
 
 FAST = ("simulate", "pendulum", "--seconds", "1", "--step", "0.01", "--start", "hinge=1")
 

@@ -252,7 +252,7 @@ def test_a_fork_waits_for_values_that_are_being_made() -> None:
 
 READING = """
 import bellcrank as bc
-import bellcrank.build.kernels, bellcrank.sim.simulator
+import bellcrank.build.kernels, bellcrank.sim.run.simulator
 from bellcrank.emit import constant_changes
 
 read, slowly = constant_changes._read_constants, threading.Event()

@@ -19,7 +19,7 @@ from bellcrank.graph import loop_levels, loop_rolling, trace
 from bellcrank.graph.cells import LoopBody
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.scalar import sin
-from bellcrank.sim import frame_passes
+from bellcrank.sim.system import frame_passes
 from laws.test_loop_rolling import N, stepped
 
 SHAPES = {"a": (2, 3), "b": ()}

@@ -12,10 +12,10 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cpu.realtime_block import HISTOGRAM_BINS, bin_edges
 from bellcrank.errors import InputError
-from bellcrank.sim import thread_priority
-from bellcrank.sim.realtime_drive import Drive
-from bellcrank.sim.realtime_memory import Clock
-from bellcrank.sim.row_store import RowStore
+from bellcrank.sim.realtime import thread_priority
+from bellcrank.sim.realtime.realtime_drive import Drive
+from bellcrank.sim.realtime.realtime_memory import Clock
+from bellcrank.sim.run.row_store import RowStore
 from waiting import wait
 
 MS = 1_000_000  # nanoseconds
@@ -174,7 +174,7 @@ def test_inputs_newest_wins(arm: bc.Mechanism) -> None:
 
 
 def test_rows_that_the_ring_cannot_hold_are_counted(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bellcrank.sim.realtime_memory.RING_ROWS", 64)
+    monkeypatch.setattr("bellcrank.sim.realtime.realtime_memory.RING_ROWS", 64)
     monkeypatch.setattr(Drive, "_save_periodically", lambda self: None)
     drive = Hand({}, wakes=100).run(arm, q0=START)
     assert len(drive.record()) == 64
@@ -269,7 +269,7 @@ def test_the_record_of_an_endless_run_is_bounded(arm: bc.Mechanism) -> None:
 def test_code_is_there_before_the_time_runs(arm: bc.Mechanism, monkeypatch: pytest.MonkeyPatch) -> None:
     drive = Drive(arm, 1000.0, q0=START)
     monkeypatch.setattr(
-        "bellcrank.sim.realtime_drive.LoopCode", lambda program: pytest.fail("it is compiled while time runs")
+        "bellcrank.sim.realtime.realtime_drive.LoopCode", lambda program: pytest.fail("it is compiled while time runs")
     )
     with drive:
         wait(lambda: drive.snapshot().n > 0)
@@ -311,8 +311,8 @@ def test_missing_permissions_are_reported(
         raise OSError(12, "Cannot allocate memory")
 
     system = Refused(permits, cores)
-    monkeypatch.setattr("bellcrank.sim.thread_priority.os", system)
-    monkeypatch.setattr("bellcrank.sim.thread_priority._lock_memory", refused)
+    monkeypatch.setattr("bellcrank.sim.realtime.thread_priority.os", system)
+    monkeypatch.setattr("bellcrank.sim.realtime.thread_priority._lock_memory", refused)
     with thread_priority.realtime_priority(asked) as found:
         assert system.calls == calls
         assert len(found) == len(notes)

@@ -15,8 +15,8 @@ from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
 from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS, LinkageControl
 from bellcrank.parameters import nominal
-from bellcrank.sim.realtime_drive import Drive
-from bellcrank.sim.realtime_memory import Clock
+from bellcrank.sim.realtime.realtime_drive import Drive
+from bellcrank.sim.realtime.realtime_memory import Clock
 from waiting import wait
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from bellcrank.exporting.export_content import effort_driven
 from bellcrank.exporting.fmi_variables import FmiVariables
 from bellcrank.exporting.fmi_xml import unit_definitions
 from bellcrank.exporting.unit_parser import FmiUnit, parse_unit
-from bellcrank.sim.observed_columns import observable_units
+from bellcrank.sim.system.observed_columns import observable_units
 
 PRESSURE = {"kg": 1, "m": -1, "s": -2}
 FORCE = {"kg": 1, "m": 1, "s": -2}

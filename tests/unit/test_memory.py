@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellcrank.sim import batch_execution
-from bellcrank.sim.batch_execution import RowMemory
+from bellcrank.sim.run import batch_execution
+from bellcrank.sim.run.batch_execution import RowMemory
 
 
 def place(a) -> int:

@@ -16,7 +16,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import atomic_file, memory_limits
 from bellcrank.emit.cpu import machine_code
-from bellcrank.sim import realtime_memory, thread_priority
+from bellcrank.sim.realtime import realtime_memory, thread_priority
 
 
 def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ class StateVariable:
     initial : float, default 0.0
         Value at the start of a run.
     nominal : Scalar, default 0.0
-        Typical magnitude, used as a scale for errors (sim/nominals.py); 0 if unknown.
+        Typical magnitude, used as a scale for errors (sim/system/nominals.py); 0 if unknown.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Actuator(ABC):
         """Return the slope with which the force opposes the velocity.
 
         Dry friction gives the slope of the chord, (force at 0 - force at v)/v, at least -d(force)/dv. Fixed steps
-        are implicit in this part of the force (sim/implicit_forces.py).
+        are implicit in this part of the force (sim/program/implicit_forces.py).
 
         Parameters
         ----------

@@ -67,7 +67,7 @@ def drive(
     from bellcrank.cockpit.app import BUILD, STATIC
     from bellcrank.cockpit.server import listening_socket, serve
     from bellcrank.record.growing_files import RecordFiles
-    from bellcrank.sim.deadline_text import full_text
+    from bellcrank.sim.realtime.deadline_text import full_text
 
     files = None if record is None else RecordFiles(record)
     machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)
@@ -123,7 +123,7 @@ def stop_event_of_signals() -> Iterator[threading.Event]:
 
 def drive_factory(files: RecordFiles | None = None) -> Any:
     """Return a function that makes a drive of a system, with `files` for its record."""
-    from bellcrank.sim.realtime_drive import Drive
+    from bellcrank.sim.realtime.realtime_drive import Drive
 
     def make_drive(system: Any, rate: float, integrator: str, method: str) -> Any:
         every = max(1, round(rate / RECORD_ROWS_PER_SECOND))

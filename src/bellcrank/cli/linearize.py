@@ -14,8 +14,8 @@ from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
-    from bellcrank.sim.linearisation import Linear
-    from bellcrank.sim.modes import Mode
+    from bellcrank.sim.linear.linearisation import Linear
+    from bellcrank.sim.linear.modes import Mode
 
 AtOpt = Annotated[
     list[str] | None,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bellcrank.cli import screen
 from bellcrank.quoting import visible
-from bellcrank.sim.deadline_text import one_line, summary
+from bellcrank.sim.realtime.deadline_text import one_line, summary
 
 LINE_SECONDS = 5.0  # s between lines
 

@@ -14,7 +14,7 @@ from bellcrank.excavators.rotary.spool_control import SpoolControl
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.papers.wong import excavator as wong_excavator
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.system.systems import System, system
 from bellcrank.zoo import TABLE, data, excavator
 
 KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors decay in about half a second

@@ -18,7 +18,7 @@ from bellcrank.record import Record
 from bellcrank.record.contents import COMPONENTS
 
 if TYPE_CHECKING:
-    from bellcrank.sim.systems import System
+    from bellcrank.sim.system.systems import System
 
 
 @app.command()
@@ -73,9 +73,9 @@ def simulate(
     """
     from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
-    from bellcrank.sim.record_builder import Interrupted
+    from bellcrank.sim.run.record_builder import Interrupted
+    from bellcrank.sim.run.simulator import Simulator
     from bellcrank.sim.settings import Solver
-    from bellcrank.sim.simulator import Simulator
 
     chosen_scenario, scheme = scenario_of(scenario), integrator_of(integrator)
     for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):

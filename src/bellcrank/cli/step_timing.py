@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bellcrank.cli.timing import BATCH_ROWS, REPEAT_SECONDS, REPEATS
 from bellcrank.model import Mechanism
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 
 STEP_SECONDS = 1e-7  # s, size of the timed steps
 

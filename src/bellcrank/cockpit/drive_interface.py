@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bellcrank.record import Record
-from bellcrank.sim.systems import System
+from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
 

@@ -33,8 +33,8 @@ from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import RATES, units
-from bellcrank.sim.mode_stability import check_modes
-from bellcrank.sim.systems import Control, System, system
+from bellcrank.sim.program.mode_stability import check_modes
+from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction

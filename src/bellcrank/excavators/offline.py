@@ -15,8 +15,8 @@ from bellcrank.errors import InputError
 from bellcrank.ground.digger import Digger
 from bellcrank.ground.soils import SOILS, NamedSoil
 from bellcrank.record import Column, Record, state_columns
-from bellcrank.sim.realtime_drive import DriveSnapshot
-from bellcrank.sim.stepper_factory import stepper
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
+from bellcrank.sim.stepper.stepper_factory import stepper
 
 Array = np.ndarray[Any, Any]
 Pilot = Callable[[Any], Sequence[float]]

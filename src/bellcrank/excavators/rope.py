@@ -11,7 +11,7 @@ from typing import Any
 from bellcrank.actuators import IdealTorque, StateVariable
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
 from bellcrank.scalar import Scalar, clip
-from bellcrank.sim.systems import system
+from bellcrank.sim.system.systems import system
 from bellcrank.zoo import rope
 
 WINCHES = ("left", "right")

@@ -18,7 +18,7 @@ from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.exporting.webassembly import write_wasm
 from bellcrank.quoting import name_problem
-from bellcrank.sim.events import Event
+from bellcrank.sim.program.events import Event
 from bellcrank.sim.quantity_checks import duration
 from bellcrank.sim.settings import Solver, merged_settings
 

@@ -19,17 +19,17 @@ from bellcrank.exporting import cost_estimates
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
-from bellcrank.sim.counter_limits import check_counts
-from bellcrank.sim.events import Event
+from bellcrank.sim.program.counter_limits import check_counts
+from bellcrank.sim.program.events import Event
+from bellcrank.sim.program.stiff_damping import check_damping
+from bellcrank.sim.program.stiff_elements import check_steps
 from bellcrank.sim.quantity_checks import duration, positive
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple
 from bellcrank.sim.run_arguments import initial_state as start_state
-from bellcrank.sim.sampling import check_sampling as check_samples
 from bellcrank.sim.settings import DEFAULT_STEP_S, DEFAULT_TOLERANCE, Solver, has_adaptive_steps, with_shortcuts
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.stiff_damping import check_damping
-from bellcrank.sim.stiff_elements import check_steps
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.system.sampling import check_sampling as check_samples
+from bellcrank.sim.system.systems import System, system
 
 FUNCTION = re.compile(r"(?P<name>\w+)(\((?P<frame>.+)\))?")
 DERIVATIVE = re.compile(r"d\((?P<of>.+)\)/d\((?P<wrt>\w+)\)")

@@ -28,9 +28,9 @@ from bellcrank.ground.tasks import TASKS
 from bellcrank.model import Mechanism
 from bellcrank.quoting import stem
 from bellcrank.record.contents import plain
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import RunArguments
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.simulator import Simulator
 
 STATIC = Path(scene_poses.__file__).with_name("static")
 SECURITY_POLICY = (

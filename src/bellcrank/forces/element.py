@@ -129,7 +129,7 @@ class Between(Element):
     ) -> list[Resistance]:
         """Return points where the force opposes velocities, and how strongly, for implicit integration over a step.
 
-        The default is an empty list: the force is then integrated explicitly. See sim/implicit_forces.py.
+        The default is an empty list: the force is then integrated explicitly. See sim/program/implicit_forces.py.
 
         Parameters
         ----------

@@ -20,8 +20,8 @@ from gymnasium.vector.utils import batch_space
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph.program import FINISHED, STATE_LIMIT
 from bellcrank.model import Mechanism
-from bellcrank.sim.stepper_factory import stepper
-from bellcrank.sim.systems import System
+from bellcrank.sim.stepper.stepper_factory import stepper
+from bellcrank.sim.system.systems import System
 
 RESET_OPTIONS = ("start", "parameters")  # options of a reset
 Array = np.ndarray[Any, Any]

@@ -12,9 +12,9 @@ from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, JointM
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, exp, fabs, maximum, sin
-from bellcrank.sim.counter_rng import Random
-from bellcrank.sim.observed_columns import StateColumns
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.program.counter_rng import Random
+from bellcrank.sim.system.observed_columns import StateColumns
+from bellcrank.sim.system.systems import System, system
 from bellcrank.zoo import puma600
 
 

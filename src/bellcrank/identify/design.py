@@ -20,7 +20,7 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
 from bellcrank.sim.quantity_checks import count, duration
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.ranges import Range
 
 Array = np.ndarray[Any, Any]

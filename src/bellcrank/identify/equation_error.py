@@ -14,8 +14,8 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.identify.experiments import Experiment
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.systems import System
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
 

@@ -14,8 +14,8 @@ from bellcrank.errors import InputError, ReadError, unknown
 from bellcrank.identify.measurement import checked_table
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.record import Record, load_record
-from bellcrank.sim.observed_columns import observable_units
-from bellcrank.sim.systems import System
+from bellcrank.sim.system.observed_columns import observable_units
+from bellcrank.sim.system.systems import System
 from bellcrank.studies.points import read_table
 
 Array = np.ndarray[Any, Any]

@@ -16,8 +16,8 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.experiments import Experiment
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system.systems import System, system
 
 Array = np.ndarray[Any, Any]
 MAX_STEPS = 1e9  # of one run: a quarter of an hour at a microsecond per step

@@ -21,7 +21,7 @@ from bellcrank.identify.search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run_arguments import as_tuple, real_number
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.systems import System
+from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
 MAX_STARTS = 10_000

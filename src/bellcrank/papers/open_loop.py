@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.control import InverseDynamics
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 
 Array = np.ndarray[Any, Any]
 Path = Callable[[Any], tuple[list[Any], list[Any], list[Any]]]

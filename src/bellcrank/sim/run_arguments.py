@@ -20,7 +20,7 @@ from bellcrank.scalar import Scalar, float_array
 from bellcrank.sim.quantity_checks import count, duration
 
 if TYPE_CHECKING:
-    from bellcrank.sim.systems import System
+    from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
 LIMIT_TOLERANCE = 1e-6  # part of its range by which rounding, as of float32, may put a state outside its limits

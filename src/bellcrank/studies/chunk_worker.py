@@ -18,7 +18,7 @@ from bellcrank.content_digest.package_versions import code_versions
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.random_inputs import DrawnRun, block_digests, draw_inputs, encode_digests
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import run_batch, run_groups

@@ -13,7 +13,7 @@ from typing import Any
 from bellcrank.graph import Graph, Program
 from bellcrank.graph.program import structure
 from bellcrank.nodes.node import Node
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.study_setup import WORD_SETTINGS
 
 MAX_ELEMENTS, MAX_NUMBERS = 500, 500  # of one graph that are stored

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.random_inputs import DrawnRun, draw_inputs, input_tables
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, START_ARGUMENTS, WORD_SETTINGS, StudySetup

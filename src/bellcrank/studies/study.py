@@ -19,10 +19,10 @@ from bellcrank.lazy_import import import_view
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
-from bellcrank.sim.events import Event
+from bellcrank.sim.program.events import Event
 from bellcrank.sim.quantity_checks import count, duration, whole_multiple
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple
-from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, computed_chunks, dask_client
 from bellcrank.studies.equation_summary import equation_summary

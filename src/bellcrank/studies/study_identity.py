@@ -29,8 +29,8 @@ from bellcrank.graph.program import Ports, Program, structure
 from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.free import Free
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Plan
-from bellcrank.sim.simulator import Simulator
 from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import Table, run_arguments, shared_settings
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, StudySetup

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.sim.events import Event
-from bellcrank.sim.observed_columns import observable_units
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.program.events import Event
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system.observed_columns import observable_units
+from bellcrank.sim.system.systems import System, system
 from bellcrank.studies.points import Points, read_table
 from bellcrank.studies.ranges import Array, Levels, Range
 

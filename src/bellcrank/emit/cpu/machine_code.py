@@ -67,7 +67,7 @@ MISSING_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: -1)
 
 
 # Functions that some systems lack. Code that refers to one of them is loaded there all the same, and never calls it:
-# a real-time drive uses another clock (sim/realtime_memory.py), and several cores for one state are refused.
+# a real-time drive uses another clock (sim/realtime/realtime_memory.py), and several cores for one state are refused.
 OPTIONAL_FUNCTIONS = ("sched_yield", "clock_gettime", "clock_nanosleep")
 
 

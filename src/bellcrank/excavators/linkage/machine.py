@@ -21,7 +21,7 @@ from bellcrank.excavators.stance import Stance
 from bellcrank.excavators.stick_patterns import LEVER_LABELS, MODES, PATTERNS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
-from bellcrank.sim.systems import system
+from bellcrank.sim.system.systems import system
 
 DEG = 180.0 / math.pi
 RPM = 30.0 / math.pi

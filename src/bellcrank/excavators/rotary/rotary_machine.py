@@ -26,7 +26,7 @@ from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Frame
 from bellcrank.scalar import Scalar
-from bellcrank.sim.systems import system
+from bellcrank.sim.system.systems import system
 from bellcrank.zoo import data, excavator
 
 TIP = (1.35, -0.05)  # m, the teeth in the bucket's axes

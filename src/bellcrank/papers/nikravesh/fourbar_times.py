@@ -23,7 +23,7 @@ from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.papers.results import Result, Row, below_bound
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import slider_fourbar
 

@@ -15,7 +15,7 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.open_loop import Array, departure_time, error_growth, simulator
 from bellcrank.papers.results import Row
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 
 SECONDS, STEP, TOLERANCE = 10.0, 0.01, 1e-6
 VISIBLE_DEVIATION, OBVIOUS_DEVIATION = 0.01, 0.1  # rad or m: width of a line in a plot, and an obvious deviation

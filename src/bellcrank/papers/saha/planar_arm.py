@@ -15,7 +15,7 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.open_loop import Array, error_growth, simulator
 from bellcrank.papers.results import Result, Row, below_bound
 from bellcrank.papers.saha import explicit_3r
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import planar3r
 

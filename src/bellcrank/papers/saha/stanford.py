@@ -20,7 +20,7 @@ from bellcrank.papers.results import Result, Row, below_bound
 from bellcrank.papers.saha.arm_experiment import SECONDS, ArmExperiment
 from bellcrank.papers.saha.figures import figures
 from bellcrank.record import Record
-from bellcrank.sim.simulator import Simulator
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.zoo import stanford
 
 START = (0.0, pi / 2, 0.0, 0.0, 0.0, 0.0)

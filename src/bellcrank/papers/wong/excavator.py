@@ -17,9 +17,9 @@ from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl
 from bellcrank.papers.results import Result, Row, below_bound
 from bellcrank.record import Record
 from bellcrank.scalar import Scalar
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.simulator import Simulator
-from bellcrank.sim.systems import System, system
+from bellcrank.sim.system.systems import System, system
 from bellcrank.view.curves import Line, Panel, figure
 from bellcrank.zoo import excavator
 

@@ -1,0 +1,1 @@
+"""Closed loops in a simulation: dynamics in three forms, and their numerical treatment between steps."""

@@ -1,0 +1,453 @@
+"""Dynamics of mechanisms with closed loops: the rate in one of three forms, and the correction at the end of a step.
+
+minimal     as many equations as degrees of freedom; dependent coordinates by Newton's method, so that nothing drifts
+projected   multipliers; after each step position and velocity are projected onto the constraints
+lagrange    multipliers; Baumgarte stabilisation limits the drift
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, final
+
+from bellcrank.build import graphs
+from bellcrank.build.kernels import auto_method
+from bellcrank.build.rolled_tree_terms import TreeTerms, has_rolled_tree_terms
+from bellcrank.dynamics import METHODS, Method
+from bellcrank.dynamics.loops import Analysis, analysis, constrained_dynamics
+from bellcrank.dynamics.loops.constraint_equations import NONHOLONOMIC, loop_equations
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
+from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
+from bellcrank.dynamics.loops.rank import LoopRank
+from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
+from bellcrank.dynamics.requests import Request
+from bellcrank.errors import InputError, warn
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.program import NOT_CLOSED, REPARTITION
+from bellcrank.integrate import integrator
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
+from bellcrank.model import Tree
+from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
+from bellcrank.sim.constraints import kkt_jacobian
+from bellcrank.sim.constraints import loop_jacobian as slopes
+from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure
+from bellcrank.sim.constraints.loop_form import form_for, prefers_mass_products
+from bellcrank.sim.program.dynamics import Dynamics, Integral
+from bellcrank.sim.program.implicit_forces import (
+    augmented_mass,
+    augmented_solver,
+    filtered_accelerations,
+    implicit_forces,
+)
+from bellcrank.sim.settings import Solver
+from bellcrank.sim.system.state_projection import normalised
+from bellcrank.sim.system.systems import System
+
+FINAL_ITERATIONS = 2  # Newton iterations at the end of a step
+LAGRANGE_GAP = 1e-2  # relative to natural sizes: largest gap after a step with Baumgarte stabilisation only
+# The distance from a singular configuration is a pivot relative to its usual size: about 1 far away. Rounding errors
+# grow with one over its square. A fixed step may by chance end at MIN_DISTANCE_FIXED, with no digit left, on its way
+# past. Adaptive steps end there because they creep towards it, so they have their own bound.
+MIN_DISTANCE_FIXED, MIN_DISTANCE_ADAPTIVE = 1e-6, 1e-6
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
+MIN_DISTANCE_ROW = 1e-3  # smallest distance from a singular configuration of a row between two steps
+# Nearer than NEAR_DISTANCE, stages that differ by the part MAX_STAGE_DIFFERENCE of the velocity miss the motion between
+# them: a mechanism that barely misses a singular configuration reverses there almost instantly. Below the speed
+# MIN_CHECKED_SPEED it does not matter.
+NEAR_DISTANCE, MAX_STAGE_DIFFERENCE, MIN_CHECKED_SPEED = 0.01, 1e-3, 1e-3
+MAX_SPEED_RATIO = 10.0  # largest growth of speed in a step that is trusted
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoopedDynamics(Dynamics):
+    """A system with closed loops in one form and, for the minimal form, with one coordinate partition."""
+
+    form: str
+    part: constrained_dynamics.CoordinatePartition
+    baumgarte: float  # 1/s
+    rounds: int  # Newton iterations inside a step
+    dtype: str = "float64"  # floating-point type of the compiled code
+    others: dict[Any, LoopedDynamics] = field(default_factory=dict)  # by partition, shared between all of them
+
+    @cached_property
+    def closure(self) -> LoopClosure:
+        """Numerical treatment of the loops between steps."""
+        return LoopClosure(self)
+
+    @property
+    def rank(self) -> LoopRank:
+        """Rank analysis of the loop equations."""
+        return self.part.rank
+
+    @property
+    def analysis(self) -> Analysis:
+        """Analysis of the loops of the mechanism."""
+        return analysis(self.system.mechanism)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree on which the minimal form works."""
+        return graphs.quantity_tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
+
+    @cached_property
+    def terms(self) -> MethodInterface:
+        """The method, or for a large tree an object that calls its recursions."""
+        m = self.system.mechanism
+        return TreeTerms(m, self.method) if has_rolled_tree_terms(m, self.method) else self.method
+
+    def _forward(self, tree: Tree, *given: Any) -> Any:
+        return self.terms.function("forward_dynamics")(tree, *given)
+
+    def mass_operator(self, tree: Tree, q: Any) -> Any:
+        """Return the mass matrix of `tree` at `q`, or its product with vectors.
+
+        The product is less work where degrees of freedom are few and bodies many.
+        """
+        if not prefers_mass_products(tree, tree.nv - self.rank.rank):
+            return self.mass_matrix(tree, q)
+        empty, still = constrained_dynamics.without_forces(tree), [0.0] * tree.nv
+        return constrained_dynamics.MassProduct(lambda x: self._inverse(empty, q, still, list(x)))
+
+    def mass_matrix(self, tree: Tree, q: Any) -> Any:
+        """Return the mass matrix of `tree` at `q`."""
+        return METHODS["crba"].function("mass_matrix")(tree, q)
+
+    def _inverse(self, tree: Tree, *given: Any) -> Any:
+        return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
+
+    def stage_state(self, y: State) -> State:
+        """Return the state `y` of a stage with unit quaternions and, in the minimal form, closed loops."""
+        y = normalised(self.system, y)
+        return self._minimal_state(y, self.rounds)[0] if self.form == "minimal" else y
+
+    @property
+    def independent(self) -> list[int]:
+        """Elements of v that are independent coordinates."""
+        return self.part.independent(self.system.mechanism.nv)
+
+    def consistent_state(self, y: State) -> State:
+        """Return the state that follows from the independent elements of `y`.
+
+        One Newton iteration from a solution has the derivatives of the solution.
+        """
+        s = self.system
+        q, v, x = s.split(y)
+        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), 1)
+        reduced = constrained_dynamics.reduce_to_null_space(self.tree, self.mass_operator, self.part, moved)
+        return [*moved, *reduced.lift([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
+
+    def _minimal_state(self, y: State, rounds: int) -> tuple[State, constrained_dynamics.NullSpaceForm]:
+        """Return the state with solved dependent coordinates, and its null space."""
+        s = self.system
+        q, v, x = s.split(y)
+        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), rounds)
+        allowed, reduced = constrained_dynamics.allowed_velocity(
+            self.tree, self.mass_operator, self.part, moved, list(v)
+        )
+        return [*moved, *allowed, *x, *y[s.size :]], reduced
+
+    def _projected_state(self, y: State, rounds: int) -> tuple[State, Scalar]:
+        s = self.system
+        q, v, x = s.split(y)
+        moved, allowed, conditioning = constrained_dynamics.project_state(
+            self.tree, self._forward, self.rank, list(q), list(v), rounds
+        )
+        return [*moved, *allowed, *x, *y[s.size :]], conditioning
+
+    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations in the state `y` under the forces `tau`."""
+        q, v, _ = self.system.split(y)
+        given = (list(q), list(v), list(tau))
+        if self.form == "minimal":
+            return constrained_dynamics.minimal(self.tree, self._inverse, self.mass_operator, self.part, *given)
+        alpha = self.baumgarte if self.form == "lagrange" else 0.0
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
+
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        """Return what a `force` on the coordinates adds to the accelerations in the state `y`.
+
+        With `shown`, the result does not depend on the partition.
+        """
+        q, v, _ = self.system.split(y)
+        given = (list(q), [0.0] * len(v), list(force))
+        tree = constrained_dynamics.without_forces(
+            graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        )
+        if shown:
+            return LoopLayer(self.terms, self.rank).forward_dynamics(tree, *given)
+        if self.form == "minimal":
+            return constrained_dynamics.minimal(
+                constrained_dynamics.without_forces(self.tree), self._inverse, self.mass_operator, self.part, *given
+            )
+        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given)[0]
+
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
+
+        `added` is the lower triangle of the matrix that is added to the mass matrix.
+        """
+        return filtered_accelerations(a, added, self._augmented_response(y, added))
+
+    def _augmented_response(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
+        """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""
+        q, tree = list(self.system.split(y)[0]), constrained_dynamics.without_forces(self.tree)
+        if self.form == "minimal":
+            reduced = constrained_dynamics.reduce_to_null_space(
+                tree, lambda tree, q: full_matrix(augmented_mass(self.mass_matrix(tree, q), added)), self.part, q
+            )
+            return lambda b: reduced.lift(reduced.solve_reduced(b), [0.0] * tree.nv)
+        solve = augmented_solver(tree, q, added)
+
+        def forward(tree: Tree, q: Any, v: Any, tau: Any) -> State:
+            return solve(list(tau))
+
+        return lambda b: constrained_dynamics.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
+
+    @cached_property
+    def nonholonomic(self) -> bool:
+        """True if some equations are between velocities only."""
+        return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
+
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
+        """Return df/dy and df/dt at the time `t`, state `y` and inputs `u`; df/dy is a product in the minimal form."""
+        if self.form != "minimal" or self.nonholonomic:
+            return super().linearised(t, y, u)
+        products = self.call(self._jacobian_product, t, y, u)
+        left, right = ([list(row) for row in products[key]] for key in ("left", "right"))
+        return LowRankMatrix(left, right), list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def state_jacobian(self) -> Graph:
+        """(t, y, u, p) -> df/dy."""
+        if self.form == "minimal" or not kkt_jacobian.is_applicable(self):
+            return super().state_jacobian
+        return kkt_jacobian.implicit_state_jacobian(self, self.baumgarte if self.form == "lagrange" else 0.0)
+
+    @cached_property
+    def _jacobian_product(self) -> Graph:
+        return slopes.jacobian_product(self, self.tree, self.mass_matrix, self.part)
+
+    @cached_property
+    def correction(self) -> Graph:
+        """(y, p) -> y, the largest gap, the largest element of E, the distance from singular, and the relative gap."""
+
+        def correct(y: Any) -> dict[str, Any]:
+            size: Scalar = 0.0
+            conditioning: Scalar = 1.0
+            new = list(y)
+            if self.form == "minimal":
+                new, reduced = self._minimal_state(new, FINAL_ITERATIONS)
+                size, conditioning = reduced.largest, reduced.conditioning
+                if self.rank.groups:  # the selected equations may be the wrong ones although E is small
+                    size = maximum(size, WEAK_PIVOT / conditioning)
+            elif self.form == "projected":
+                new, conditioning = self._projected_state(new, FINAL_ITERATIONS)
+            else:
+                q, _, _ = self.system.split(new)
+                tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+                conditioning = constrained_dynamics.singularity_distance(tree, self._forward, self.rank, list(q))
+            q, v, _ = self.system.split(new)
+            gaps = [e.value for e in loop_equations(self.tree, list(q), list(v))]
+            worst = constrained_dynamics.largest_magnitude(gaps)  # unscaled, for the record
+            gap = constrained_dynamics.largest_magnitude(
+                [x * k for x, k in zip(gaps, self._inverse_sizes, strict=True)]
+            )
+            return {"y": new, "measures": [worst, size, conditioning, gap]}
+
+        return self.trace("correction", correct, {"y": (self.size,)})
+
+    @cached_property
+    def without_partition(self) -> LoopedDynamics:
+        """Copy of the system in a form without a partition, for states far from those where this partition is valid."""
+        return replace(self, form="projected", others={}) if self.form == "minimal" else self
+
+    @property
+    def measured_fields(self) -> tuple[str, ...]:
+        """The largest gap of loops, the bound of E, and the size of rounding errors."""
+        return ("open", "bound", "noise")
+
+    @cached_property
+    def observation(self) -> Graph:
+        """Graph of the correction for rows far from the state where the partition was chosen.
+
+        There the result must not depend on which redundant equations the partition solves.
+        """
+        if self.form != "minimal" or not self.rank.groups:
+            return self.correction
+        return replace(self, form="projected", others={}).correction
+
+    def _corrected(self, y: State, graph: Graph | None = None) -> dict[str, Any]:
+        given: dict[str, Any] = {"y": y}
+        if self.system.parameters:
+            tape = next(x.tape for x in y if isinstance(x, Node))
+            given["p"] = tape.inputs("p", (len(self.system.parameters),))
+        return (graph or self.correction).call(**given)
+
+    def constrained_state(self, y: State) -> State:
+        """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
+        return list(self._corrected(y)["y"])
+
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
+        """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
+
+        There the interpolated row is better than the corrected one.
+        """
+        corrected = self._corrected(y, self.observation)
+        _, _, conditioning, gap = corrected["measures"]
+        if self.form == "lagrange":
+            return list(corrected["y"]), 0.0
+        good = where(gap < self._gap_tolerance, where(conditioning > MIN_DISTANCE_ROW, 1.0, 0.0), 0.0) > 0.0
+        return [where(good, a, b) for a, b in zip(corrected["y"], y, strict=True)], where(good, 0.0, 1.0)
+
+    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations in the state `y` under the forces `tau`, without a partition.
+
+        No partition is valid in all rows. The result is NaN in a singular configuration.
+        """
+        q, v, _ = self.system.split(y)
+        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+        return LoopLayer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
+
+    @property
+    def _inverse_sizes(self) -> list[float]:
+        """One over the natural size of each equation."""
+        return [float(x) for x in self.analysis.scales.rows]
+
+    @property
+    def _gap_tolerance(self) -> float:
+        """Largest gap of closed loops, relative to the natural size of each equation."""
+        if self.form == "lagrange":
+            return LAGRANGE_GAP
+        return max(GAP_TOLERANCES[self.dtype], self.analysis.contradiction_gap)
+
+    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.
+
+        Parameters
+        ----------
+        step
+            The step of the integrator.
+        old
+            Fields of the program's state before the step.
+        """
+        corrected = self._corrected(step.y)
+        worst, size, conditioning, gap = corrected["measures"]
+        trouble: Scalar = 0.0
+        if self.form == "minimal":
+            trouble = where(size > old["bound"], float(REPARTITION), 0.0)
+        trouble = where(gap < self._gap_tolerance, trouble, float(NOT_CLOSED))
+        least = MIN_DISTANCE_FIXED if step.error is None else MIN_DISTANCE_ADAPTIVE
+        trouble = where(conditioning > least, trouble, float(NOT_CLOSED))
+        unit = EPSILON[self.dtype]
+        # Distance from a singular configuration at the start of the step.
+        start_distance = sqrt(unit / maximum(old["noise"], unit * unit))
+        is_resolved = where(
+            minimum(conditioning, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(step, old, corrected["y"])
+        )
+        trouble = where(is_resolved > 0.5, trouble, float(NOT_CLOSED))
+        noise = unit / (conditioning * conditioning)
+        return (
+            list(corrected["y"]),
+            trouble,
+            {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise},
+        )
+
+    def _stages_agree(self, step: Step, old: dict[str, Any], y: State) -> Scalar:
+        """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
+        differ = step.error or step.rough
+        if differ is None:
+            return 1.0
+        before, after = (constrained_dynamics.largest_magnitude(self.system.split(state)[1]) for state in (old["y"], y))
+        # The speed after the step counts only up to a limit, so that a wild step does not set its own scale.
+        fastest = maximum(maximum(before, minimum(after, MAX_SPEED_RATIO * before)), MIN_CHECKED_SPEED)
+        return where(
+            constrained_dynamics.largest_magnitude(self.system.split(differ)[1]) < MAX_STAGE_DIFFERENCE * fastest,
+            1.0,
+            0.0,
+        )
+
+    def with_partition(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
+        """Return this system by the partition with the pivots `order`, cached."""
+        if order not in self.others:
+            self.others[order] = replace(self, part=replace(self.part, order=order))
+        return self.others[order]
+
+
+def method_for_form(system: System, solver: Solver) -> Method:
+    """Return the method of `system` that gives the terms of the form in `solver`."""
+    if solver.form != "minimal":
+        return auto_method(system.mechanism, Request("forward_dynamics", solver.method))
+    if solver.method not in ("auto", "crba"):
+        raise InputError(
+            f'method "{solver.method}": the minimal form of a mechanism with loops uses the composite-rigid-body mass '
+            "matrix (crba) and inverse dynamics; use form=projected or form=lagrange to choose a method."
+        )
+    return METHODS["crba"]
+
+
+def stage_iterations(order: int) -> int:
+    """Return the Newton iterations inside a step for a method of the given `order`.
+
+    Inside a step of size h the loops are open by h^2, after one iteration by h^4, after two by h^8. An error of a rate
+    is multiplied by h in a step, so that one iteration is enough where the error of a step is h^5 anyway.
+    """
+    return 1 if order <= 4 else 2
+
+
+def looped_dynamics(
+    system: System,
+    solver: Solver,
+    wrt: Sequence[str] = (),
+    integrals: tuple[Integral, ...] = (),
+    dtype: str = "float64",
+) -> LoopedDynamics:
+    """Return the dynamics in one of the forms; the first partition suits the configuration of the loop analysis.
+
+    Parameters
+    ----------
+    system
+        The system.
+    solver
+        Settings: form, method, integrator and Baumgarte rate.
+    wrt
+        Must be empty: there are no sensitivities with closed loops.
+    integrals
+        Integrals over a run.
+    dtype
+        Floating-point type of the compiled code.
+    """
+    m = system.mechanism
+    if wrt:
+        raise InputError(
+            f'sensitivities do not support closed loops, which "{m.name}" has: a change of one element of '
+            "the start, or of a length, requires changes of others, which are not determined. Run a batch with "
+            "slightly different parameters or starts, and take differences."
+        )
+    if solver.form == "auto":
+        solver = replace(solver, form=form_for(m))
+    method, loops = method_for_form(system, solver), analysis(m)
+    C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
+    C = C * loops.rank.natural(m.nv)
+    order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
+    for doubt in loops.doubts:
+        warn(f'"{m.name}": {doubt}.')
+    dynamics = LoopedDynamics(
+        system,
+        method,
+        integrals=integrals,
+        implicit=implicit_forces(system, solver),
+        form=solver.form,
+        part=constrained_dynamics.CoordinatePartition(loops.rank, order),
+        baumgarte=solver.baumgarte,
+        rounds=stage_iterations(integrator(solver.integrator).order),
+        dtype=dtype,
+    )
+    dynamics.others[order] = dynamics
+    return dynamics

@@ -1,0 +1,1 @@
+"""Gradients of runs, by discrete adjoints."""

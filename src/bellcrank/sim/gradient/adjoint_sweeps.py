@@ -1,0 +1,324 @@
+"""Checkpointed adjoint sweeps: runs forwards and weights back through them, in CPU lanes or on the GPU.
+
+If the notes of all steps fit into memory, one sweep writes them and one pulls the weights back. Otherwise the first
+sweep notes only the first step of each stretch; then, from the last stretch to the first, the steps are computed again
+with notes, and the weights are pulled back through them. All numbers are the same either way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from bellcrank.buffers import empty_buffer
+from bellcrank.graph import Program
+from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
+from bellcrank.sim.quantity_checks import count
+from bellcrank.sim.run.batch_execution import PARTS_PER_THREAD
+from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks
+
+Array = np.ndarray[Any, Any]
+# bytes for notes: of one block, and of all runs of one sweep, which stay in the cache.
+NOTE_BYTES, CACHE_BYTES = 2**28, 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class AdjointTask:
+    """Runs that are computed together: their starts, inputs, parameters and steps."""
+
+    y: Array  # (runs, n)
+    table: Array  # of inputs, (runs, lines, nu)
+    parameters: Array  # (runs, np)
+    h: float
+    steps: int
+    input_steps: float  # steps that a line of inputs holds
+    stretch: int  # steps between checkpoints
+
+    @property
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.y)
+
+    def run_groups(self, group_size: int) -> list[Any]:
+        """Return the indices of the runs of each group, with `group_size` runs in every group.
+
+        The last group is filled by repeating the last run.
+        """
+        if group_size == self.runs:
+            return [slice(None)]
+        runs = np.minimum(np.arange(-(-self.runs // group_size) * group_size), self.runs - 1)
+        return [runs[k : k + group_size] for k in range(0, len(runs), group_size)]
+
+    @property
+    def note_count(self) -> int:
+        """Number of notes of a run that are in memory at once."""
+        return self.steps if self.stretch >= self.steps else self.stretch + self.stretch_count
+
+    @property
+    def stretch_count(self) -> int:
+        """Number of stretches between checkpoints."""
+        return -(-self.steps // self.stretch)
+
+    def subset(self, runs: Any) -> AdjointTask:
+        """Return the task for the selected `runs`."""
+        return replace(self, y=self.y[runs], table=self.table[runs], parameters=self.parameters[runs])
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A scalar of each run and its derivatives at the end of the run or, after the backward pass, at its start.
+
+    After the backward pass it also has derivatives with respect to the free parameters and to each line of inputs.
+    trouble is nonzero for runs whose loops could not be followed; stuck is the state in which that began.
+    """
+
+    value: Array  # (runs,)
+    y: Array  # (runs, n)
+    p: Array  # (runs, np)
+    u: Array  # (runs, nu), or (runs, lines, nu)
+    trouble: Array  # (runs,)
+    stuck: Array  # (runs, n); of a tree (runs, 0)
+
+
+FinalWeights = Callable[[Array, Array, Array], Weights]  # arguments: y at the end, inputs there, parameters
+
+
+@dataclass(frozen=True, eq=False)
+class SweepResult:
+    """Result of a sweep.
+
+    It holds the state (size, runs), the rows in the layout of the backend, and how many rows each run wrote.
+    """
+
+    state: Any
+    rows: Any
+    count: int
+
+
+class SweepBackend(Protocol):
+    """Backend of the sweeps: CPU lanes or the GPU."""
+
+    def note_capacity(self, note: int) -> int:
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
+
+    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
+        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note."""
+
+    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+        """Return an initial state of `runs` runs of `program`, with `values` by field."""
+
+    def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
+        """Return the table of inputs and the parameters of `task` in the layout of the backend."""
+
+    def sweep(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> SweepResult:
+        """Run all lanes to their ends and return the final state and the rows.
+
+        Parameters
+        ----------
+        program
+            The forward or the backward program.
+        state
+            Initial state, (size, runs).
+        table
+            Inputs as returned by `transferred_inputs`, or the rows of an earlier sweep.
+        parameters
+            Free parameters as returned by `transferred_inputs`.
+        room
+            Capacity, in rows of each run.
+        """
+
+    def row(self, rows: Any, k: int) -> Any:
+        """Return the `k`-th row of all runs from `rows`, (row, runs), in the layout of the backend."""
+
+    def rows(self, result: SweepResult) -> Array:
+        """Return all rows of the sweep `result` on the host, the last first, (runs, count, row)."""
+
+    def to_host(self, x: Any) -> Array:
+        """Return the array `x` of the backend on the host."""
+
+
+def pull_back(steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, weigh: FinalWeights) -> Weights:
+    """Return the scalar of each run and the weights of its start, parameters and inputs.
+
+    Parameters
+    ----------
+    steps
+        Forward and backward programs.
+    backend
+        Backend that computes them.
+    task
+        The runs.
+    weigh
+        Function that returns the weights at the end of the runs.
+    """
+    has_checkpoints = task.stretch < task.steps
+    begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if has_checkpoints else 1.0}
+    device_inputs = backend.transferred_inputs(task)
+    notes = _run_forwards(
+        steps, backend, task, device_inputs, begin, task.stretch_count if has_checkpoints else task.steps
+    )
+    places = steps.forward_program.layout.places
+    y = backend.to_host(notes.state[places["y"]]).T
+    line, fresh = (int(backend.to_host(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
+    trouble, stuck = np.zeros(task.runs), np.zeros((task.runs, 0))
+    if steps.has_loops:
+        trouble, stuck = (
+            backend.to_host(notes.state[places["trouble"]]),
+            backend.to_host(notes.state[places["stuck"]]).T,
+        )
+        y = np.where(trouble[:, None] > 0.5, np.nan, y)
+    last = weigh(y, task.table[:, line], task.parameters)
+    # A line that begins at the very end belongs to no step, and its weights are complete.
+    initial_fields = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
+    state, places, stretch_rows = (
+        backend.initial_state(steps.backward_program, task.runs, initial_fields),
+        steps.backward_program.layout.places,
+        [],
+    )
+    for k in reversed(range(task.stretch_count)):
+        table = (
+            _recomputed_notes(steps, backend, task, device_inputs, backend.row(notes.rows, k), k)
+            if has_checkpoints
+            else notes.rows
+        )
+        count = min(task.stretch, task.steps - k * task.stretch)
+        for key, value in (("live", 1.0), ("due", 0.0), ("input", count - 1.0)):
+            state[places[key]] = value
+        swept = backend.sweep(steps.backward_program, state, table, device_inputs[1], min(count, task.table.shape[1]))
+        state = swept.state
+        stretch_rows += [backend.rows(swept)] if steps.nu else []
+    w, p = (backend.to_host(state[places[key]]).T for key in ("w_y", "g_p"))
+    return Weights(
+        last.value, w, p, _joined_input_weights(task, stretch_rows, line, last.u if fresh else None), trouble, stuck
+    )
+
+
+def stretch_length(steps: int, fit: int, checkpoints: int | None) -> int:
+    """Return the number of steps between checkpoints.
+
+    Parameters
+    ----------
+    steps
+        Steps of a run.
+    fit
+        Notes that fit into memory.
+    checkpoints
+        Number of checkpoints the user wants; None for as few as the memory allows.
+    """
+    if checkpoints is not None:
+        return -(-steps // min(count("checkpoints", checkpoints), steps))
+    return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
+
+
+def _run_forwards(
+    steps: AdjointSteps,
+    backend: SweepBackend,
+    task: AdjointTask,
+    device_inputs: tuple[Any, Any],
+    initial_fields: Mapping[str, Any],
+    room: int,
+) -> SweepResult:
+    clock = {"input_steps": task.input_steps, "input_last": task.table.shape[1] - 1.0}
+    state = backend.initial_state(
+        steps.forward_program, task.runs, {"h": task.h, "live": 1.0, **clock, **initial_fields}
+    )
+    return backend.sweep(steps.forward_program, state, *device_inputs, room)
+
+
+def _recomputed_notes(
+    steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, device_inputs: tuple[Any, Any], note: Any, k: int
+) -> Any:
+    """Return the notes of the k-th stretch, computed again from the note of its first step."""
+    n = k * task.stretch
+    note_fields = {key: note[steps.note_layout.places[key]] for key in ("y", "memory", "fresh", "line")}
+    note_fields = {key: x.T for key, x in note_fields.items()} | {"input": note_fields["line"]}
+    end = min(n + task.stretch, task.steps)
+    return _run_forwards(
+        steps, backend, task, device_inputs, {**note_fields, "n": n, "next": n, "stride": 1.0, "last": end}, end - n
+    ).rows
+
+
+def _joined_input_weights(task: AdjointTask, stretch_rows: list[Array], line: int, last: Array | None) -> Array:
+    """Join the rows of the stretches (the last stretch first); a line that no step used has weight zero."""
+    runs, lines, nu = task.table.shape
+    blank = np.zeros((runs, lines - sum(x.shape[1] for x in stretch_rows), nu))
+    all_rows = (
+        stretch_rows[0]
+        if len(stretch_rows) == 1 and not blank.size
+        else np.concatenate([*stretch_rows[::-1], blank], axis=1)
+    )
+    if last is not None:
+        all_rows[:, line] = last
+    return all_rows
+
+
+# -- on the CPU
+
+
+@dataclass(eq=False)
+class LaneSweeps:
+    """CPU backend: blocks of lanes, one after the other."""
+
+    code: Callable[[Program, int], CompiledProgram]
+    lanes: int
+    threads: int = 1
+
+    def note_capacity(self, note: int) -> int:
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
+        return NOTE_BYTES // (8 * note * self.lanes)
+
+    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
+        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note.
+
+        These are whole blocks, few enough for their notes to stay in the cache, and several groups for each thread.
+        """
+        blocks, needed_blocks = CACHE_BYTES // (8 * note * task.note_count * self.lanes), -(-task.runs // self.lanes)
+        blocks = min(blocks, needed_blocks if self.threads == 1 else needed_blocks // (PARTS_PER_THREAD * self.threads))
+        return max(1, blocks) * self.lanes
+
+    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
+        """Return an initial state of `runs` runs of `program`, with `values` by field."""
+        return program.layout.array(runs, values)
+
+    def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
+        """Return the table of inputs and the parameters of `task`."""
+        return task.table, task.parameters.T
+
+    def sweep(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> SweepResult:
+        """Run all lanes to their ends and return the final state and the rows.
+
+        Parameters
+        ----------
+        program
+            The forward or the backward program.
+        state
+            Initial state, (size, runs).
+        table
+            Inputs, (runs, lines, nu).
+        parameters
+            Free parameters, (np, runs).
+        room
+            Capacity, in rows of each run.
+        """
+        rows = empty_buffer((state.shape[1], room, program.row))
+        blocks = LaneBlocks(self.code(program, self.lanes), state, parameters, table, rows)
+        while not blocks.done:
+            blocks.advance()
+        return SweepResult(blocks.state, blocks.rows, int(blocks.counts[0]))
+
+    def row(self, rows: Any, k: int) -> Any:
+        """Return the `k`-th row of all runs from `rows`, (row, runs)."""
+        return rows[:, k].T
+
+    def rows(self, result: SweepResult) -> Array:
+        """Return all rows of the sweep `result`, the last first, (runs, count, row)."""
+        rows: Array = result.rows[:, : result.count][:, ::-1]
+        return rows
+
+    def to_host(self, x: Any) -> Array:
+        """Return `x` as an array."""
+        return np.asarray(x)

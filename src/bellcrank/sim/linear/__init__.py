@@ -1,0 +1,1 @@
+"""Operating points of a system: equilibrium, linearisation and modes."""

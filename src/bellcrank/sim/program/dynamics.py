@@ -1,0 +1,461 @@
+"""Graphs of a System: its rate f, the Jacobian of f, its outputs, and the Problem that an integrator solves.
+
+f is traced once and called by every stage of every step, so its code exists once. All that depends on closed loops is
+abstract here and implemented in tree_dynamics.py and looped_dynamics.py; other modules do not distinguish the two.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import Method, kinematics
+from bellcrank.dynamics.ltl_factorisation import Rows
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Node, Ports, trace
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
+from bellcrank.record.contents import COMPONENTS
+from bellcrank.scalar import Scalar, step
+from bellcrank.sim.program.closure_interface import Closure
+from bellcrank.sim.program.implicit_forces import ImplicitForces
+from bellcrank.sim.program.implicit_systems import ImplicitSystems
+from bellcrank.sim.system.motions import driven_accelerations
+from bellcrank.sim.system.nominals import nominals
+from bellcrank.sim.system.observed_columns import StateColumns, observable_units
+from bellcrank.sim.system.sampling import clocks
+from bellcrank.sim.system.state_projection import projection, quaternion_rotation
+from bellcrank.sim.system.systems import System
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Integral:
+    """Integral over time of a power of a column."""
+
+    column: str
+    power: int = 1
+
+    @property
+    def name(self) -> str:
+        """Name of the element of the state that holds the integral."""
+        return f"integral({self.column}{f'^{self.power}' if self.power > 1 else ''})"
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics(ABC):
+    """Graphs of one system by one method of forward dynamics.
+
+    integrals: elements of y that follow the state. wrt: parameters and elements of the initial state ("boom.mass",
+    "boom.q"); y then ends with the derivatives of all its elements with respect to each of them.
+    """
+
+    system: System
+    method: Method
+    wrt: tuple[str, ...] = ()
+    integrals: tuple[Integral, ...] = ()
+    implicit: ImplicitForces | None = None  # forces that are implicit in fixed steps
+
+    @property
+    def plain_size(self) -> int:
+        """Number of elements of y without its derivatives."""
+        return self.system.size + len(self.integrals)
+
+    @property
+    def size(self) -> int:
+        """Number of elements of y with its derivatives."""
+        return self.plain_size * (1 + len(self.wrt))
+
+    @property
+    def arguments(self) -> dict[str, Shape]:
+        """Shapes of the inputs of every graph here, except the free parameters `p`, which are added by `trace`."""
+        return {**self._plain_arguments, "y": (self.size,)}
+
+    @property
+    def _plain_arguments(self) -> dict[str, Shape]:
+        s = self.system
+        return {"t": (), "y": (self.plain_size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+
+    def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
+        """Return the graph `name` of a `function`, with inputs of the given `shapes`.
+
+        Free parameters that the function uses become elements of the input p.
+        """
+        return trace(f"{self.system.mechanism.name}.{name}", function, shapes, self.system.parameters)
+
+    def call(
+        self, graph: Graph, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar] = (), **more: Scalar | Sequence[Scalar]
+    ) -> dict[str, Any]:
+        """Call a graph of this system inside another trace.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        t
+            Time, s.
+        y
+            State.
+        u
+            Inputs.
+        **more
+            Further inputs of the graph, by name.
+        """
+        values: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
+        if self.system.parameters:
+            tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
+            values["p"] = tape.inputs("p", (len(self.system.parameters),))
+        return graph.call(**values)
+
+    def _with_sensitivities(self, graph: Graph) -> Graph:
+        if not self.wrt:
+            return graph
+        names = list(self.system.parameters)
+        moving = {"p": [names.index(w) if w in names else -1 for w in self.wrt]} if names else {}
+        return graph.varied("y", len(self.wrt), **moving)
+
+    @cached_property
+    def f(self) -> Graph:
+        """(t, y, u, p) -> dy/dt."""
+        return self.traced_rate()
+
+    def traced_rate(self) -> Graph:
+        """Trace dy/dt again, bypassing the cached graph."""
+
+        def traced_command(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            return {"command": list(self.system.commanded(t, list(y), u)[0])}
+
+        # Trace the control twice: one that keeps a symbol for its next call would otherwise pass as having no memory.
+        self.trace("rehearsal", traced_command, self._plain_arguments)
+
+        def rate(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            return {"dy": self.rate(t, self.stage_state(list(y)), u)}
+
+        return self._with_sensitivities(self.trace("rate", rate, self._plain_arguments))
+
+    @cached_property
+    def fixed_step_rate(self) -> Graph:
+        """(t, y, u, p, h) -> dy/dt in fixed steps of h, with forces that are too stiff for them filtered."""
+
+        def rate(t: Scalar, y: Any, h: Scalar, u: Any = ()) -> dict[str, Any]:
+            return {"dy": self.rate(t, self.stage_state(list(y)), u, h=h)}
+
+        return self._with_sensitivities(self.trace("stepped_rate", rate, {**self._plain_arguments, "h": ()}))
+
+    def rate(self, t: Scalar, y: State, u: Any, a: State | None = None, h: Scalar | None = None) -> State:
+        """Return dy/dt over any scalar, at a state whose loops are closed.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        y
+            State.
+        u
+            Inputs.
+        a
+            Accelerations, where they are known already.
+        h
+            Length of a fixed step that is implicit in some forces (implicit_forces.py); None for the plain rate.
+        """
+        s, m = self.system, self.system.mechanism
+        s = s if self.implicit is None or h is None else self.implicit.implicit_system(s, h)
+        step("control")
+        commands, control_rates = s.commanded(t, y, u)
+        step("actuators")
+        tau, rates = s.forces(t, y, commands)
+        total_forces = [] if a is not None else s.pushed(t, y, tau)
+        accelerations = a if a is not None else self.motion_accelerations(t, y, total_forces)[0]
+        step("rate")
+        q, v, _ = s.split(y)
+        integrands: State = []
+        if self.integrals:
+            seen = StateColumns(s, lambda y, tau: accelerations, t, y, u)
+            integrands = [seen[i.column] ** i.power for i in self.integrals]
+        sampled_rates = [0.0] * sum(len(c.variables) for c in s.sampled)
+        if any(e.states for e in s.elements):
+            rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
+        if self.implicit is not None and h is not None:
+            added = self.implicit.matrix(s, t, y, commands, h)
+            accelerations = (
+                self.filtered_accelerations(y, total_forces, accelerations, added) if any(added) else accelerations
+            )
+        return [
+            *kinematics.rate(m.tree, list(q), list(v)),
+            *accelerations,
+            *rates,
+            *control_rates,
+            *sampled_rates,
+            *integrands,
+        ]
+
+    def motion_accelerations(
+        self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """Return the accelerations with all prescribed motions, and the forces of these motions.
+
+        The forces are given for each motion, and once more on the coordinates.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        y
+            State.
+        tau
+            Forces on the coordinates.
+        shown
+            Use accelerations that are valid in any row of a record (`shown`).
+        """
+        s = self.system
+        a = (self.record_accelerations if shown else self.accelerations)(y, tau)
+        if not s.motions:
+            return a, [], []
+        q, v, _ = s.split(y)
+        return driven_accelerations(
+            s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.force_response(y, f, shown)
+        )
+
+    # -- methods that differ between trees and mechanisms with closed loops
+
+    @abstractmethod
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+        """Return what a force on the coordinates adds to the accelerations.
+
+        Parameters
+        ----------
+        y
+            State.
+        force
+            Generalised force, (nv,).
+        shown
+            Use a form that is valid in any row of a record.
+        """
+
+    @abstractmethod
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """Return a - (1 - S)^2 a of the accelerations a, with more inertia in the mass matrix; see implicit_forces.py.
+
+        Parameters
+        ----------
+        y
+            State.
+        tau
+            Forces that give the accelerations.
+        a
+            Accelerations.
+        added
+            Lower triangle of the matrix that is added to the mass matrix.
+        """
+
+    @property
+    @abstractmethod
+    def closure(self) -> Closure:
+        """Numerical treatment of closed loops between steps, which graphs cannot do."""
+
+    @property
+    @abstractmethod
+    def measured_fields(self) -> tuple[str, ...]:
+        """Fields of a program's state in addition to those of every run."""
+
+    @abstractmethod
+    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations in the state `y` under the forces `tau`."""
+
+    @abstractmethod
+    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """Return the accelerations in the state `y` under the forces `tau`, valid in any row of a record."""
+
+    @abstractmethod
+    def stage_state(self, y: State) -> State:
+        """Return the state `y` of a stage of a step as the rate uses it."""
+
+    @property
+    @abstractmethod
+    def independent(self) -> list[int]:
+        """Elements of v, and of q as displacements, that determine all others."""
+
+    @abstractmethod
+    def consistent_state(self, y: State) -> State:
+        """Return the state that follows from the independent elements of `y`.
+
+        A consistent state is unchanged, and its derivatives are those along consistent states.
+        """
+
+    @abstractmethod
+    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+        """Return the state at the end of a step, trouble (a status, or 0), and new values of the measured fields.
+
+        Parameters
+        ----------
+        step
+            The step of the integrator.
+        old
+            Fields of the program's state before the step.
+        """
+
+    @abstractmethod
+    def constrained_state(self, y: State) -> State:
+        """Return a state `y` between steps, or after an event, projected onto its constraints."""
+
+    @abstractmethod
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
+        """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
+
+    # -- derivatives
+
+    @cached_property
+    def state_jacobian(self) -> Graph:
+        """(t, y, u, p) -> df/dy."""
+        return self.f.jacobian("dy", "y")
+
+    @cached_property
+    def time_derivative(self) -> Graph:
+        """(t, y, u, p) -> df/dt."""
+        return self.f.jacobian("dy", "t")
+
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
+        """Return df/dy and df/dt inside another trace, at the time `t`, state `y` and inputs `u`."""
+        J = self.call(self.state_jacobian, t, y, u)["ddy_dy"]
+        return [list(row) for row in J], list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def outputs(self) -> Graph:
+        """(t, y, u, p) -> accelerations, forces of drives and external forces, commands, outputs of the user."""
+        s = self.system
+
+        def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            y = list(y)
+            commands, _ = s.commanded(t, y, u)
+            tau, _ = s.forces(t, y, commands)
+            external, acts = s.outside(t, y)
+            a, drive, motion = self.motion_accelerations(t, y, s.pushed(t, y, tau), shown=True)
+            out = {"a": a, "tau": tau, "external": external, "command": commands}
+            out |= {"motion": motion, "drive": drive} if s.motions else {}
+            between = s.acts(t, y, shown=True)
+            if between:
+                out |= {"element": s.summed(between, y), "acts": [x for act in between for x in act.shown]}
+            wrench = [x for w in acts.values() for x in w]
+            user = list(s.observed(t, y, u).values())
+            return out | ({"wrench": wrench} if wrench else {}) | ({"output": user} if user else {})
+
+        return self._with_sensitivities(self.trace("outputs", seen, self._plain_arguments))
+
+    def columns_graph(self, names: Sequence[str]) -> Graph:
+        """Return the graph (t, y, u, p) -> columns `names` of the record, followed by their derivatives."""
+
+        def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            columns = StateColumns(self.system, lambda y, tau: self.motion_accelerations(t, y, tau)[0], t, list(y), u)
+            return {"z": [columns[name] for name in names]}
+
+        return self._with_sensitivities(self.trace("watching", seen, self._plain_arguments))
+
+    @property
+    def elements(self) -> list[str]:
+        """Names of the elements of the state and of its integrals."""
+        m = self.system.mechanism
+        names = [*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1])]
+        return [*names, *(x.name for x in self.system.states), *(i.name for i in self.integrals)]
+
+    def initial_state(self, y: Array) -> Array:
+        """Return the initial state `y`, (..., size), followed by zero integrals and by its derivatives."""
+        if self.size == y.shape[-1]:
+            return y
+        n, elements = self.plain_size, self.elements
+        out = np.zeros((*y.shape[:-1], self.size))
+        out[..., : y.shape[-1]] = y
+        for j, w in enumerate(self.wrt):
+            if w in elements:
+                out[..., n * (1 + j) + elements.index(w)] = 1.0
+        return out
+
+    def problem(self, u: Sequence[Scalar] = (), h: Scalar | None = None) -> Problem:
+        """Return the Problem of an integrator, in a trace in which y and t are nodes.
+
+        Parameters
+        ----------
+        u
+            Inputs.
+        h
+            Length of fixed steps; None where an error estimate chooses them.
+        """
+        s, m = self.system, self.system.mechanism
+
+        def f(t: Scalar, y: State) -> State:
+            if self.implicit is None or h is None:
+                return list(self.call(self.f, t, y, u)["dy"])
+            return list(self.call(self.fixed_step_rate, t, y, u, h=h)["dy"])
+
+        def jacobian(t: Scalar, y: State) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
+            return self.linearised(t, y, u)
+
+        def moved(q: State, displacement: State) -> State:
+            return kinematics.integrate(m.tree, q, displacement)
+
+        project = projection(s) if s.quaternions or any(s.limits()) else identity
+        roll = quaternion_rotation(s) if s.quaternions else None
+        solver = self._implicit_systems.implicit
+        return Problem(f, m.nq, m.nv, self.size - m.nq - m.nv, jacobian, moved, project, roll, solver)
+
+    @cached_property
+    def _implicit_systems(self) -> ImplicitSystems:
+        return ImplicitSystems(self.system.mechanism.name)
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[str, int]]:
+        """Columns that follow from the state: for each its key in `outputs` and its number there."""
+        s, v = self.system, self.system.mechanism.columns[1]
+        names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
+        names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
+        if s.elements:
+            names["element"] = [f"{name}.element" for name in v]
+            names["acts"] = list(s.element_units)
+        if s.motions:
+            names["motion"] = [f"{name}.motion" for name in v]
+            names["drive"] = [f"{name}.drive" for name in s.motions]
+        names["command"] = [f"{name}.command" for name in s.commands]
+        names["output"] = list(s.outputs)
+        shown = {key: column_names for key, column_names in names.items() if key != "command" or s.actuators}
+        places_by_name = {name: (key, i) for key, column_names in shown.items() for i, name in enumerate(column_names)}
+        plain = list(places_by_name.items())
+        for j, w in enumerate(self.wrt, 1):
+            places_by_name |= {sensitivity_name(name, w): (key, j * len(names[key]) + i) for name, (key, i) in plain}
+        return places_by_name
+
+    @cached_property
+    def ports(self) -> Ports:
+        """Description of the inputs, states and columns of a program of this system."""
+        s = self.system
+        resting_state = [*[0.0] * s.mechanism.nv, *(x.initial for x in s.states)]
+        return Ports(
+            (*self.elements, *(sensitivity_name(name, w) for w in self.wrt for name in self.elements)),
+            {name: s.defaults.get(name, 0.0) for name in s.inputs},
+            s.parameters,
+            self.columns,
+            lambda: observable_units(s) | s.motion_units,
+            lambda: self.initial_state(np.array([*self.closure.neutral(), *resting_state], float)),
+            lambda: self.outputs,
+            lambda: self.f,
+            make_nominals=lambda: nominals(s),
+            clocks=clocks(s),
+        )
+
+
+def sensitivity_name(column: str, wrt: str) -> str:
+    """Return the name of the sensitivity of the column `column` with respect to `wrt`."""
+    return f"d({column})/d({wrt})"
+
+
+def check_sensitivities(dynamics: Dynamics) -> None:
+    """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
+    known = [*dynamics.system.parameters, *dynamics.elements]
+    for name in (x for x in dynamics.wrt if x not in known):
+        raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")

@@ -1,0 +1,221 @@
+"""Events: a function of the state crosses zero, and the run stops, records it, or continues from another state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.errors import InputError, brief, unknown
+from bellcrank.graph import Graph
+from bellcrank.integrate import interpolate
+from bellcrank.quoting import name_problem
+from bellcrank.scalar import Scalar, fabs, where
+from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names
+from bellcrank.sim.system.systems import System
+from bellcrank.sim.system.user_code import call_user_function, named_scalars
+
+ACTIONS = ("stop", "record", "switch")
+SEARCH_ITERATIONS = 30  # iterations of the search for the zero
+
+
+@dataclass(frozen=True)
+class Event:
+    """Event: function(t, q, v, x, u) crosses zero, rising (direction 1), falling (-1) or either (0).
+
+        Event("floor", lambda t, q, v, x, u: q["height"])                                  the run ends there
+        Event("bounce", lambda t, q, v, x, u: q["height"], "switch", -1, lambda t, q, v, x, u: {"v": -0.8 * v})
+
+    The functions are traced once, on symbols, and compiled; they return numbers, not booleans. Zeros are searched
+    between the ends of steps. Times and states of events are in run.provenance["events"].
+
+    Parameters
+    ----------
+    name : str
+        Name of the event in the record.
+    function : callable
+        function(t, q, v, x, u) -> number.
+    action : {"stop", "record", "switch"}
+        "stop" ends the run there, "record" notes time and state, "switch" continues from the state that `then` returns.
+    direction : {-1, 0, 1}
+        The direction of the crossing that counts.
+    then : callable, optional
+        then(t, q, v, x, u) -> mapping with any of "q", "v" and "x"; for "switch" only.
+    """
+
+    name: str
+    function: Callable[..., Scalar]
+    action: str = "stop"
+    direction: int = 0
+    then: Callable[..., Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"the name of an event is {self.name!r}; expected a string that names it in the record.")
+        if why := name_problem(self.name):
+            raise InputError(f"the event {why}.")
+        if not isinstance(self.action, str) or self.action not in ACTIONS:
+            raise InputError(f'event "{self.name}": {unknown("action", self.action, ACTIONS)}')
+        if not isinstance(self.direction, int) or self.direction not in (-1, 0, 1):
+            raise InputError(f'event "{self.name}": direction is {brief(self.direction)}; expected -1, 0 or 1.')
+        if not callable(self.function):
+            raise InputError(f'event "{self.name}": {self.function!r} is not a function of (t, q, v, x, u).')
+        if (self.action == "switch") != (self.then is not None):
+            has = "there is none" if self.then is None else f'the action is "{self.action}"'
+            raise InputError(f'event "{self.name}": action "switch" and then=... go together, and {has}.')
+
+
+def checked_events(events: Any, wrt: Sequence[str]) -> tuple[Event, ...]:
+    """Return `events` as a tuple, checked for a run with derivatives with respect to `wrt`."""
+    checked = as_tuple("events", events, "events")
+    for e in checked:
+        if not isinstance(e, Event):
+            raise InputError(f"events: {e!r} is not an event; write bellcrank.Event(name, function, action).")
+        if e.action == "switch" and wrt:
+            raise InputError(
+                f'event "{e.name}": sensitivities do not support the action "switch", which changes the state '
+                "discontinuously."
+            )
+    check_unique_names("event", [e.name for e in checked])
+    return checked
+
+
+def crossing_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
+    """Return the graph (t, y, u, p) -> the functions of all `events` of the system of `dynamics`."""
+    s = dynamics.system
+
+    def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+        given = (t, *s.split(list(y)), NamedVector("u", s.inputs, u))
+        what = [f'event "{e.name}"' for e in events]
+        return {
+            "g": [
+                named_scalars(w, call_user_function(w, e.function, *given), [e.name])[0]
+                for w, e in zip(what, events, strict=True)
+            ]
+        }
+
+    return dynamics.trace("events", values, dynamics.arguments)
+
+
+def switch_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
+    """Return the graph (t, y, u, e, p) -> state after those `events` of the system of `dynamics` that are 1 in e.
+
+    It is for callers that locate events themselves.
+    """
+
+    def after(t: Scalar, y: Any, e: Any, u: Any = ()) -> dict[str, Any]:
+        state = list(y)
+        for happened, event in zip(e, events, strict=True):
+            if event.action == "switch":
+                new = dynamics.constrained_state(state_after_switch(dynamics.system, event, t, state, u))
+                state = [where(happened > 0.5, a, b) for a, b in zip(new, state, strict=True)]
+        return {"y": state}
+
+    return dynamics.trace("switch", after, {**dynamics.arguments, "e": (len(events),)})
+
+
+def state_after_switch(s: System, event: Event, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+    """Return the state after one event.
+
+    Parameters
+    ----------
+    s
+        The system.
+    event
+        An event with the action "switch".
+    t
+        Time of the event, s.
+    y
+        State before the event.
+    u
+        Inputs.
+    """
+    assert event.then is not None
+    q, v, x = s.split(y)
+    description = f'then of event "{event.name}"'
+    result = call_user_function(description, event.then, t, q, v, x, NamedVector("u", s.inputs, u))
+    if not isinstance(result, Mapping):
+        raise InputError(f'{description} returned {result!r}; expected a mapping with any of "q", "v" and "x".')
+    out: list[Scalar] = []
+    for part in (q, v, x):
+        new = result.get(part.what, part)
+        if isinstance(new, Mapping):
+            for key in new:
+                if key not in part.names:
+                    raise InputError(f"{description}, {part.what}: {unknown('element', key, part.names)}")
+            out += [new.get(name, old) for name, old in zip(part.names, part, strict=True)]
+        else:
+            out += named_scalars(f"{description}, {part.what}", new, part.names)
+    for key in result:
+        if key not in ("q", "v", "x"):
+            raise InputError(f"{description}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
+    return [*out, *y[len(out) :]]
+
+
+def crossing_flag(event: Event, before: Scalar, after: Scalar) -> Scalar:
+    """Return 1 if the function of `event` crossed zero from `before` to `after` in the counted direction, else 0."""
+    rose = where(before < 0.0, where(after >= 0.0, 1.0, 0.0), 0.0)
+    fell = where(before > 0.0, where(after <= 0.0, 1.0, 0.0), 0.0)
+    return rose if event.direction == 1 else fell if event.direction == -1 else rose + fell
+
+
+def zero_location(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) -> Scalar:
+    """Return the zero of g in [0, 1] by false position with the Illinois rule.
+
+    Parameters
+    ----------
+    g
+        The function.
+    before
+        Its value at 0.
+    after
+        Its value at 1.
+    """
+    a: Scalar = 0.0
+    b: Scalar = 1.0
+    fa, fb = before, after
+    for _ in range(SEARCH_ITERATIONS):
+        flat = fabs(fb - fa) < 1e-300
+        c = where(flat, b, (a * fb - b * fa) / where(flat, 1.0, fb - fa))
+        fc = g(c)
+        other = fc * fb < 0.0  # the zero lies between b and c: b becomes the far end, else the far end counts half
+        a, fa = where(other, b, a), where(other, fb, 0.5 * fa)
+        b, fb = c, fc
+    return b
+
+
+def event_function(
+    dynamics: Dynamics,
+    graph: Graph,
+    dense: Sequence[Sequence[Scalar]],
+    t: Scalar,
+    h: Scalar,
+    k: int,
+    u: Sequence[Scalar],
+) -> Callable[[Scalar], Scalar]:
+    """Return the function of event k over the last step, with an argument from 0 to 1.
+
+    Parameters
+    ----------
+    dynamics
+        The dynamics.
+    graph
+        Graph of the functions of all events (`crossing_graph`).
+    dense
+        Coefficients of the dense output of the step.
+    t
+        Time at the begin of the step, s.
+    h
+        Length of the step, s.
+    k
+        Number of the event.
+    u
+        Inputs.
+    """
+
+    def g(s: Scalar) -> Scalar:
+        y = interpolate([list(d) for d in dense], s)
+        return dynamics.call(graph, t + s * h, y, u)["g"][k]
+
+    return g

@@ -1,0 +1,233 @@
+"""Stability check of fixed steps against stiff force elements: each with the effective inertia at the start.
+
+    omega^2 = k  r M^-1 r^T         r: derivative of its deflection by v
+
+An explicit step that cannot follow omega diverges. An element that always acts then raises an error; one that acts at
+times (a stop, a contact, a cable, teeth with play) gives a warning, because the run may never get there. Mechanisms
+with loops are not checked: their constraints make bodies effectively heavier than the tree alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bellcrank.dynamics import crba
+from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum_by_body
+from bellcrank.dynamics.frame_pairs import frame_pair, jacobian_row
+from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
+from bellcrank.errors import InputError, warn
+from bellcrank.forces.bushing import Bushing
+from bellcrank.forces.contact import Contact
+from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.forces.gears import Belt, Gear, Worm
+from bellcrank.forces.line_elements import Cable
+from bellcrank.forces.stops import EndStop
+from bellcrank.integrate.problem import Integrator
+from bellcrank.model import Mechanism, Tree
+from bellcrank.parameters import nominal
+from bellcrank.sim.program.implicit_forces import can_be_implicit
+from bellcrank.sim.program.mode_stability import check_modes, decay, longest_stable_step, step_advice, unstable_rates
+from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
+from bellcrank.sim.system.motions import check_motion_start as on_motions
+from bellcrank.sim.system.systems import System
+from bellcrank.spatial.vector import AXES
+
+Array = np.ndarray[Any, Any]
+INTERMITTENT_ELEMENTS = (Contact, EndStop, Cable, Gear)
+LINEAR_DAMPERS = (Bushing, Cable, Belt, Worm)  # linear in velocities, with `damping` in the same form as `stiffness`
+
+
+def check_run_start(s: System, integrator: Integrator, h: float, y: Array) -> None:
+    """Check force elements and prescribed motions of a run before it begins.
+
+    Parameters
+    ----------
+    s
+        System.
+    integrator
+        Integrator.
+    h
+        Fixed step, s; 0 for adaptive steps.
+    y
+        Initial states, (runs, size).
+    """
+    m = s.mechanism
+    if h:
+        check_steps(s, integrator, h, y[0])
+    check_start(m, s.elements, y[:, : m.nq])
+    on_motions(m, s.motions, y[:CHECKED_RUNS])
+
+
+def check_steps(
+    s: System, integrator: Integrator, h: float, y: Array, advice: Callable[[float], str] = step_advice
+) -> None:
+    """Raise an InputError or warn if fixed steps are too long, before anything is compiled for them.
+
+    Parameters
+    ----------
+    s
+        System.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    y
+        Initial state.
+    advice
+        Function that formats the advice to use a given step.
+    """
+    check_modes(s.mechanism, integrator, h, advice)
+    check_elements(s.mechanism, s.elements, integrator, h, y[: s.mechanism.nq], advice, can_be_implicit(s, integrator))
+
+
+def check_elements(
+    m: Mechanism, elements: Sequence[Element], integrator: Integrator, h: float, q: Array,
+    advice: Callable[[float], str] = step_advice, implicit: bool = False,
+) -> None:  # fmt: skip
+    """Raise an InputError or warn if fixed steps are too long for force elements.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    elements
+        Force elements.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    q
+        Positions at which the inertia is computed.
+    advice
+        Function that formats the advice to use a given step.
+    implicit
+        True if contacts are treated implicitly, which is stable in steps of any length.
+    """
+    if not elements or m.loops or integrator.stiff:
+        return
+    tree = (m.at() if m.parameters else m).tree
+    large = m.nv > MATRIX_CHECK_MAX_NV and not tree.coupled
+    frequencies_of = _frequencies_by_bodies if large else _frequencies_by_matrix
+    _check_dampers(elements, integrator, h, advice, lambda dampers: frequencies_of(tree, m, dampers, q) ** 2)
+    omegas = frequencies_of(tree, m, elements, q)
+    for e, omega, is_unstable in zip(elements, omegas, unstable_rates(integrator, omegas * h), strict=True):
+        if not is_unstable:
+            continue
+        stability_note = (
+            ": it is stable, but bodies bounce off less than its damping implies"
+            if isinstance(e, Contact) and implicit
+            else ""
+        )
+        message = (
+            f'{type(e).__name__} "{e.name}" oscillates at {omega / (2 * math.pi):.4g} Hz with the mass it moves, which '
+            f"{integrator.name} cannot follow with a step of {h:g} s{stability_note}. Take "
+            f"{advice(longest_stable_step(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
+        )
+        if not isinstance(e, INTERMITTENT_ELEMENTS):
+            raise InputError(message)
+        warn(message)
+
+
+def _check_dampers(
+    elements: Sequence[Element], integrator: Integrator, h: float, advice: Callable[[float], str],
+    rates_of: Callable[[Sequence[Element]], Array],
+) -> None:  # fmt: skip
+    """Check linear dampers: velocities that decay faster than an explicit step can follow diverge."""
+    known = [e for e in map(nominal, elements) if isinstance(e, LINEAR_DAMPERS)]
+    dampers = [replace(e, stiffness=e.damping) for e in known if np.any(e.damping)]
+    rates = rates_of(dampers) if dampers else np.zeros(0)
+    for e, rate, is_unstable in zip(dampers, rates, unstable_rates(integrator, rates * h, decay), strict=True):
+        if not is_unstable:
+            continue
+        best = longest_stable_step(integrator, float(rate), h, decay)
+        remedy = f"Take {advice(best)}, integrator=rodas4" if best else "Take integrator=rodas4"
+        message = (
+            f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s, which {integrator.name} '
+            f"cannot follow with a step of {h:g} s: the simulation would diverge. {remedy} or midpoint, or damp less."
+        )
+        if not isinstance(e, INTERMITTENT_ELEMENTS):
+            raise InputError(message)
+        warn(message)
+
+
+def _frequencies_by_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
+    """Return omega of each element, by the inverse of the mass matrix."""
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
+    if np.linalg.cond(M) > 1e14:
+        return np.zeros(len(elements))
+    inverse = np.linalg.inv(M)
+    rates = [[k * float(r @ inverse @ r) for k, r in _deflection_rows(tree, m, nominal(e), q)] for e in elements]
+    return np.sqrt([max(body_rates, default=0.0) for body_rates in rates])
+
+
+def _frequencies_by_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
+    """Return omega of each element by articulated compliances, for large mechanisms."""
+    compliance, zero = ArticulatedCompliance(tree, q.tolist()), np.zeros(3)
+    bodies = {k: i for i, link in enumerate(tree.links) for k in link.v_index}
+    largest = []
+    for e in map(nominal, elements):
+        rates = [0.0]
+        if isinstance(e, Coupling):
+            indices = [bodies[m.columns[1].index(joint)] for joint in e.joints]
+            for k, weights in _coupling_weights(e):
+                pairs = [f for i, w in zip(indices, weights, strict=True) for f in compliance.joint_force(i, w)]
+                rates.append(k * compliance.compliance(sum_by_body(pairs)))
+        elif isinstance(e, Between) and any(six := _six_stiffnesses(e)):
+            for i, axis in enumerate(compliance.axes(e.a)):
+                for k, force, moment in ((six[i], axis, zero), (six[3 + i], zero, axis)):
+                    pair = [compliance.frame_force(e.a, -force, -moment), compliance.frame_force(e.b, force, moment)]
+                    rates.append(k * compliance.compliance(sum_by_body(compliance.with_reaction(pair))) if k else 0.0)
+        largest.append(max(rates))
+    return np.sqrt(largest)
+
+
+def _six_stiffnesses(e: Between) -> Sequence[float]:
+    """Return the stiffness along and about the axes of a; zeros if unknown."""
+    if isinstance(e, Bushing):
+        return e.stiffness
+    one = e.stiffness if isinstance(e, Cable) or (isinstance(e, Contact) and e.exponent == 1.0) else 0.0
+    return one, one, one, 0.0, 0.0, 0.0
+
+
+def _deflection_rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator[tuple[float, Array]]:
+    """Yield (stiffness, Jacobian row) of the deflections of an element."""
+    if isinstance(e, Coupling):
+        for k, weights in _coupling_weights(e):
+            r = np.zeros(m.nv)
+            r[[m.columns[1].index(joint) for joint in e.joints]] = weights
+            yield k, r
+        return
+    assert isinstance(e, Between)
+    six = _six_stiffnesses(e)
+    if not any(six):
+        return
+    a, b = frame_pair(tree, e.a, e.b, q.tolist(), None)
+    for i, axis in enumerate(AXES):
+        u = a.R @ axis
+        translation = jacobian_row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
+        rotation = jacobian_row(a, b, lambda s, u=u: -u.dot(s.ang), lambda s, u=u: u.dot(s.ang))  # type: ignore[misc]
+        yield six[i], _dense_row(translation, m.nv)
+        yield six[3 + i], _dense_row(rotation, m.nv)
+
+
+def _coupling_weights(e: Coupling) -> Iterator[tuple[float, list[float]]]:
+    if isinstance(e, EndStop):
+        yield e.stiffness, [1.0]
+    elif isinstance(e, Gear):
+        yield e.stiffness, [-e.ratio, 1.0]
+    elif isinstance(e, Belt):
+        yield 2.0 * e.stiffness, [e.radius_a, -e.radius_b]
+    elif isinstance(e, Worm):
+        yield e.stiffness, [e.radius_worm * math.sin(e.lead), -e.radius_wheel * math.cos(e.lead)]
+
+
+def _dense_row(r: dict[int, Any], n: int) -> Array:
+    out = np.zeros(n)
+    for k, x in r.items():
+        out[k] = x
+    return out

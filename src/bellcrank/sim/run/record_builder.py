@@ -1,0 +1,341 @@
+"""Record construction: columns, units, derived columns and stop reasons from the rows that a run wrote."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.emit.llvm.host import host
+from bellcrank.errors import warn
+from bellcrank.graph import Layout
+from bellcrank.graph.program import (
+    EVENT,
+    FINISHED,
+    NOT_CLOSED,
+    NOT_FINITE,
+    REPARTITION,
+    RUNNING,
+    TOO_MANY,
+    TOO_SMALL,
+)
+from bellcrank.integrate import Integrator
+from bellcrank.record import Column, Record, Stops
+from bellcrank.record.contents import state_columns
+from bellcrank.sim.program.dynamics import Dynamics, sensitivity_name
+from bellcrank.sim.program.events import Event
+from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
+from bellcrank.sim.run.batch_execution import RunResults
+from bellcrank.sim.run.failures import failure_message, step_limit_message, unresolved_message
+from bellcrank.sim.system.element_forces import element_description
+from bellcrank.sim.system.motions import lost_motion
+from bellcrank.sim.system.observed_columns import observable_units
+from bellcrank.sim.system.systems import System
+from bellcrank.version import __version__
+
+Array = np.ndarray[Any, Any]
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; the attribute `record` holds the rows written before it."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("interrupted; the record so far is in the attribute .record of this exception")
+        self.record = record
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.record,)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Results of runs, with all that is needed to interpret them."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    layout: Layout
+    done: RunResults
+    batch: tuple[int, ...]
+    inputs: Array  # (runs, lines, nu)
+    parameters: Array  # (runs, np)
+    events: Sequence[Event]
+    settings: Mapping[str, Any]
+    summary: Summary = EMPTY_SUMMARY
+    tuned_parameters: Array | None = None  # (runs, rows, np), if parameters were changed during the run
+
+    @property
+    def system(self) -> System:
+        """Return the system that was simulated."""
+        return self.dynamics.system
+
+    @cached_property
+    def runs(self) -> int:
+        """Return the number of runs."""
+        return math.prod(self.batch)
+
+    @property
+    def row_parameters(self) -> Array:
+        """Return the parameters of each row, (batch, rows or 1, np)."""
+        return (
+            self.parameters.reshape((*self.batch, 1, -1)) if self.tuned_parameters is None else self.tuned_parameters[0]
+        )
+
+    def final_value(self, name: str) -> Array:
+        """Return the scalar or counter `name` of the final state of each run."""
+        value: Array = self.layout.count(self.done.state, name)
+        return value
+
+
+def build_record(o: Outcome) -> Record:
+    """Return the Record of an outcome `o`."""
+    s, m = o.system, o.system.mechanism
+    rows, event_rows, known_same_times = _rows(o)  # (runs, rows, columns), NaN after the end of a run
+    shaped = np.moveaxis(np.moveaxis(rows, -1, 0).reshape((rows.shape[-1], *o.batch, rows.shape[1])), 0, -1)
+    t, y = shaped[..., 0], shaped[..., 1 : 1 + o.dynamics.size]
+    same_times = o.runs > 1 and (known_same_times or bool((rows[:, :, 0] == rows[:1, :, 0]).all()))
+    columns = state_columns(m, rows[0, :, 0] if same_times else t, q=y[..., : m.nq], v=y[..., m.nq : m.nq + m.nv])
+    for k, z in enumerate(s.states, m.nq + m.nv):
+        columns[z.name] = Column(z.name, z.unit, y[..., k])
+    for j, w in enumerate(o.dynamics.wrt, 1):
+        for i, element in enumerate(o.dynamics.elements):
+            name = sensitivity_name(element, w)
+            columns[name] = Column(name, "", y[..., j * o.dynamics.plain_size + i])
+    if s.inputs:
+        valid = shaped[..., 1 + o.dynamics.size]
+        values = _input_values(o, rows[:, :, 1 + o.dynamics.size]).reshape((*valid.shape, len(s.inputs)))
+        for k, name in enumerate(s.inputs):
+            columns[f"input.{name}"] = Column(f"input.{name}", "", values[..., k])
+    for k, name in enumerate(s.parameters):
+        values_p = np.broadcast_to(o.row_parameters[..., k], y.shape[:-1])
+        columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values_p)
+    columns |= _summary_columns(o, t.shape)
+    derived = _DerivedColumns(o, t, y, values if s.inputs else None)
+    return Record(
+        columns,
+        mechanism=m,
+        provenance=_provenance(o, event_rows),
+        stops=_stops(o),
+        states=[z.name for z in s.states],
+        derived=derived.column,
+        derivable=derived.names,
+    )
+
+
+def _summary_columns(o: Outcome, shape: tuple[int, ...]) -> dict[str, Column]:
+    """Return the columns of the summary: one value for each run."""
+    if not o.summary.items:
+        return {}
+    measured, place = observable_units(o.system), o.layout.places["y"]
+    cells, y = o.done.state[o.layout.places["summary"]], o.done.state[place]
+    elements = {name: y[i] for i, name in enumerate(o.dynamics.elements)}
+    columns = {}
+    for a in o.summary.items:
+        values = o.summary.column(a, o.final_value("t"), cells, elements).reshape(shape)
+        columns[a.name] = Column(a.name, a.unit(measured.get(a.column, "")), values)
+    return columns
+
+
+def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
+    """Return the rows of all runs in one array, the extracted event rows, and True if all times are known to agree.
+
+    If only the final states were kept, each row is the head of a run's state, and the events are not known (None).
+
+    With fixed steps the k-th row of every run is at the same time. If all runs have as many rows, the times need no
+    comparison, which would read the whole record of a thousand runs once more.
+    """
+    if o.done.rows is None:
+        width = 1 + o.dynamics.size + (1 if o.system.inputs else 0)
+        return o.done.state[:width].T[:, None], None, False
+    has_events = "dense" in o.layout
+    if not has_events and (whole := o.done.rows.single_table) is not None:
+        return whole, [], True
+    run_rows, event_rows = [], []
+    for run, pieces in enumerate(o.done.rows.pieces):
+        rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        if has_events:  # last column: number of the event, 0 for none; negative for a row that needs polishing
+            codes = rows[:, -1].astype(int)
+            for i in np.flatnonzero(codes < 0):
+                rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
+                    rows[i, 1 : 1 + o.dynamics.size], o.parameters[run]
+                )
+            for row in rows[codes > 0]:
+                state = row[1 : 1 + o.dynamics.size]
+                name = o.events[int(row[-1]) - 1].name
+                event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+            rows = rows[codes <= 0, :-1]
+        run_rows.append(rows)
+    longest = max(len(rows) for rows in run_rows)
+    if all(len(rows) == longest for rows in run_rows) and len(run_rows) == 1:
+        return run_rows[0][None].copy(), event_rows, False
+    padded = np.full((o.runs, longest, run_rows[0].shape[1]), np.nan)
+    for k, rows in enumerate(run_rows):
+        padded[k, : len(rows)] = rows
+    return padded, event_rows, False
+
+
+def _input_values(o: Outcome, valid: Array) -> Array:
+    """Return the values of the inputs in each row."""
+    line = np.where(np.isfinite(valid), valid, 0).astype(int)
+    return np.asarray(np.take_along_axis(o.inputs, line[:, :, None], axis=1))
+
+
+def _provenance(o: Outcome, event_rows: list[dict[str, Any]] | None) -> dict[str, Any]:
+    s = o.system
+    counts = {"steps": int(o.final_value("n").sum())}
+    if "tried" in o.layout:
+        counts["tried"] = int(o.final_value("tried").sum())
+    return {
+        "mechanism": s.mechanism.name,
+        "fingerprint": s.mechanism.fingerprint,
+        "method": o.dynamics.method.name,
+        "integrator": o.integrator.name,
+        **{key: x for key, x in o.settings.items() if x is not None},
+        **counts,
+        **_step_change(o),
+        **o.dynamics.closure.provenance(
+            o.final_value("open").max() if "open" in o.layout else 0.0, int(o.done.partition_changes.sum())
+        ),
+        "actuators": list(s.descriptions),
+        **({"control": s.control_name} if s.control is not None else {}),
+        **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
+        **({"everywhere": True} if s.everywhere is not None else {}),
+        **({"elements": {e.name: element_description(e) for e in s.elements}} if s.elements else {}),
+        **({"motions": list(s.motions)} if s.motions else {}),
+        "version": __version__,
+        "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
+        **({"events": event_rows} if event_rows is not None else {}),
+    }
+
+
+def unresolved_runs(o: Outcome) -> Array:
+    """Return a mask of the unresolved runs of `o`: they ended, but with steps that were too long."""
+    if "step_error" not in o.layout:
+        return np.zeros(o.runs, bool)
+    return np.asarray((o.final_value("status") == FINISHED) & (o.final_value("step_error") > o.final_value("resolve")))
+
+
+def warn_unresolved(o: Outcome, record: Record) -> None:
+    """Warn about steps that were too long.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs; of several unresolved runs the worst is reported.
+    record
+        Its record.
+    """
+    unresolved_indices = np.flatnonzero(unresolved_runs(o))
+    if not len(unresolved_indices):
+        return
+    worst = int(unresolved_indices[np.argmax(o.final_value("step_error")[unresolved_indices])])
+    run_text = (
+        f"run {worst}, the worst of {len(unresolved_indices)} that are not resolved, of {o.runs}: "
+        if o.runs > 1
+        else ""
+    )
+    warn(f'"{o.system.mechanism.name}" is not resolved: {run_text}{record.stops[worst].message}.')
+
+
+def warn_lost_motion(o: Outcome, record: Record) -> None:
+    """Warn if a run that came to its end did not follow its prescribed motions.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    record
+        Its record.
+    """
+    s, m = o.system, o.system.mechanism
+    if not s.motions:
+        return
+    q = np.asarray(record.q).reshape(o.runs, -1, m.nq)
+    t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)
+    for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
+        known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
+        text = lost_motion(m, s.motions, t[run, known], q[run, known])
+        if text:
+            run_text = f" (run {run})" if o.runs > 1 else ""
+            warn(
+                f'"{m.name}"{run_text}: {text}. Its drive may have met a singular configuration, or the steps are too '
+                "long."
+            )
+            return
+
+
+def _step_change(o: Outcome) -> dict[str, Any]:
+    """Return the largest relative change by halving the steps, with element, time and run."""
+    if "step_error" not in o.layout:
+        return {}
+    step_error = np.nan_to_num(o.final_value("step_error"), nan=np.inf)
+    run = int(np.argmax(step_error))
+    change = {
+        "change": float(step_error[run]),
+        "of": _doubtful_element(o, run),
+        "time": float(o.final_value("step_error_time")[run]),
+    }
+    return {"change by half the step": change | ({"run": run} if o.runs > 1 else {})}
+
+
+def _doubtful_element(o: Outcome, run: int) -> str:
+    """Return the element of the state that halving the step would change most."""
+    return o.dynamics.elements[int(o.final_value("step_error_element")[run])]
+
+
+CHECKED_RUNS = 16  # runs of a batch whose prescribed motions are checked
+UNRESOLVED = 1 + TOO_MANY  # not a status of a Program, which computes the step error; the verdict is made here
+STOP_REASONS = {
+    RUNNING: "interrupted", FINISHED: "end", NOT_FINITE: "not finite", TOO_SMALL: "step too small", EVENT: "event",
+    REPARTITION: "interrupted", NOT_CLOSED: "not closed", TOO_MANY: "too many steps",
+    UNRESOLVED: "not resolved",
+}  # fmt: skip
+
+
+def _stops(o: Outcome) -> Stops:
+    """Return the stop reason of each run; its message is formatted on access."""
+    codes, times = o.final_value("status").astype(int), o.final_value("t")
+    codes = np.where(unresolved_runs(o), UNRESOLVED, codes)
+    is_drive = "realtime" in o.settings
+    words = [("end" if is_drive and word == "interrupted" else word) for word in STOP_REASONS.values()]
+
+    def message(run: int) -> str:
+        code, t = int(codes[run]), float(times[run])
+        y = o.done.state[o.layout.places["y"], run]
+        if code == FINISHED:
+            return ""
+        if code == UNRESOLVED:
+            return unresolved_message(o, _doubtful_element(o, run), run)
+        if code == EVENT:
+            return f'event "{o.events[int(o.final_value("which")[run]) - 1].name}" at {t:.9g} s'
+        if code in (NOT_FINITE, TOO_SMALL):
+            return failure_message(o, code, t, np.asarray(y), run)
+        if code == TOO_MANY:
+            return step_limit_message(o, t, np.asarray(y), run)
+        if code == NOT_CLOSED:
+            return o.dynamics.closure.open_loop_message(y, o.parameters[run], t)
+        return "stopped by the operator" if is_drive else f"interrupted at {t:.6g} s"
+
+    return Stops(words, codes, times, message)
+
+
+class _DerivedColumns:
+    """Columns derived from the state: accelerations, forces, commands, and outputs of the user."""
+
+    def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
+        self.ports, p = o.dynamics.ports, o.row_parameters
+        self.arguments, self.names = {"t": t, "y": y, "u": u, "p": p}, list(self.ports.columns)
+
+    @cached_property
+    def values(self) -> dict[str, Array]:
+        graph = self.ports.outputs
+        return graph.evaluate(**{key: self.arguments[key] for key in graph.inputs})
+
+    def column(self, name: str) -> Column | None:
+        if name not in self.ports.columns:
+            return None
+        key, i = self.ports.columns[name]
+        return Column(name, self.ports.units.get(name, ""), self.values[key][..., i])

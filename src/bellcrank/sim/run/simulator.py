@@ -1,0 +1,629 @@
+"""bc.simulate: simulation of a system, from its start and settings to a Record.
+
+A Simulator is compiled once and runs any number of times, with other starts, steps, inputs and parameters.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import numpy as np
+
+from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.build.stages import Where
+from bellcrank.emit.llvm.host import host
+from bellcrank.errors import InputError
+from bellcrank.graph import Program
+from bellcrank.integrate import integrator as integrator_of
+from bellcrank.model import Mechanism
+from bellcrank.progress import progress_bar, progress_message
+from bellcrank.record import Record
+from bellcrank.sim.program import fixed_steps as fixed
+from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
+from bellcrank.sim.program.counter_limits import check_counts
+from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.events import Event, checked_events
+from bellcrank.sim.program.implicit_forces import has_resistance
+from bellcrank.sim.program.step_check import StepCheck
+from bellcrank.sim.program.stiff_damping import check_damping
+from bellcrank.sim.program.stiff_elements import check_run_start
+from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
+from bellcrank.sim.program.tree_dynamics import tree_dynamics
+from bellcrank.sim.run.batch_execution import Backend, Batch, Lanes, RowMemory, RunResults, run_to_end
+from bellcrank.sim.run.lane_blocks import CompiledProgram
+from bellcrank.sim.run.record_builder import Interrupted, Outcome, build_record, warn_lost_motion, warn_unresolved
+from bellcrank.sim.run.run_progress import ProgressReporter, RunStanding
+from bellcrank.sim.run.step_time import PredictedStepTime, step_time
+from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.settings import (
+    Plan,
+    RunOptions,
+    Saving,
+    Solver,
+    StepMode,
+    make_plan,
+    merged_settings,
+    with_shortcuts,
+)
+from bellcrank.sim.system.element_forces import CHECKED_RUNS
+from bellcrank.sim.system.observed_columns import observable_units
+from bellcrank.sim.system.sampling import check_sampling as check_samples
+from bellcrank.sim.system.systems import Control, System, system
+
+if TYPE_CHECKING:
+    from bellcrank.sim.constraints.joined_partitions import JoinedPartitions
+
+Array = np.ndarray[Any, Any]
+Cached = TypeVar("Cached")
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedRun:
+    """All that a run executes: settings, graphs and numbers.
+
+    `shape` is that of the batch; `start` is the given start of each run, before closed loops are assembled.
+    """
+
+    plan: Plan
+    program: Program
+    runs: Batch
+    shape: tuple[int, ...]
+    start: Array
+
+
+@explain_methods("__init__", "run", "prepared", "planned", "self_contained_program", "program")
+class Simulator:
+    """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        The system; a mechanism takes further parts of bc.system by keyword.
+    integrator, method : str, optional
+        Shortcuts for `solver`.
+    events : sequence of Event
+        Events to be located.
+    sensitivities : sequence of str
+        Parameters and initial states with respect to which all columns are differentiated.
+    form : str, optional
+        Shortcut for `solver`.
+    baumgarte : float, optional
+        Shortcut for `solver`.
+    summary : sequence of str, optional
+        Shortcut for `saving`.
+    solver : Solver, optional
+        Settings of the integration.
+    saving : Saving, optional
+        Settings of the record.
+    where : Where, optional
+        Target, number type and threads.
+    **parts
+        Parts of bc.system, such as control and actuators.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | System,
+        integrator: str | None = None,
+        method: str | None = None,
+        events: Sequence[Event] = (),
+        sensitivities: Sequence[str] = (),
+        form: str | None = None,
+        baumgarte: float | None = None,
+        summary: Sequence[str] | None = None,
+        solver: Solver | None = None,
+        saving: Saving | None = None,
+        where: Where | None = None,
+        **parts: Any,
+    ) -> None:
+        shortcuts = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
+        self.solver = merged_settings(Solver, "solver", solver, shortcuts)
+        self.saving = merged_settings(Saving, "saving", saving, {"summary": summary})
+        self.where = merged_settings(Where, "where", where, {})
+        self.system = system(mechanism, **parts)
+        self.integrator = integrator_of(self.solver.integrator)
+        wrt = as_tuple("sensitivities", sensitivities, "names")
+        self.summary = EMPTY_SUMMARY
+        if not _is_empty_list(self.saving.summary):
+            self.summary = parse_summary(self.saving.summary, list(observable_units(self.system)), wrt)
+            self.saving = replace(self.saving, summary=tuple(a.name for a in self.summary.items))
+        if wrt and self.system.sampled:
+            raise InputError(
+                "sensitivities do not support sampled controllers, which change the state discontinuously."
+            )
+        self.dynamics = self._dynamics(wrt)
+        self._cache: dict[Any, Any] = {}
+        self._memory = RowMemory()
+        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
+        _simulators.add(self)
+        self.events = () if events is None or _is_empty_list(events) else checked_events(events, wrt)
+        if self.system.outputs:
+            _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
+
+    def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
+        """Return the dynamics of a tree or of closed loops; no later code depends on which."""
+        constructor: Callable[..., Dynamics] = tree_dynamics
+        if self.system.mechanism.loops:
+            from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
+
+            constructor = partial(looped_dynamics, dtype=self.where.dtype)
+        return constructor(self.system, self.solver, wrt, self.summary.integrals)
+
+    # -- what is made once
+
+    def program(
+        self,
+        mode: StepMode = None,
+        dynamics: Dynamics | None = None,
+        rows: bool = True,
+        dtype: str | None = None,
+        checks: bool = True,
+    ) -> Program:
+        """Return the Program of a run: all its computations as graphs.
+
+        Parameters
+        ----------
+        mode : tuple of bool, optional
+            (adaptive steps, rows on a grid), or None for fixed steps without events.
+        dynamics : Dynamics, optional
+            Graphs of this system, as selected by `dynamics.closure`.
+        rows : bool, default True
+            False if only the final state is needed.
+        dtype : {"float64", "float32"}, optional
+            Number type of the computation, which decides the layout of counters.
+        checks : bool, default True
+            Include the check of fixed steps if the solver requests it.
+
+        Returns
+        -------
+        Program
+            The same object for the same arguments.
+        """
+        dynamics, dtype = dynamics or self.dynamics, dtype or self.where.dtype
+
+        def make() -> Program:
+            check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
+            if mode is None:
+                return fixed.program(dynamics, self.integrator, self.summary, rows, dtype, check)
+            return AdaptiveProgram(
+                dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
+            ).program()
+
+        return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
+
+    def self_contained_program(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
+        """Return a self-contained Program without rows, which needs no other graphs during a run.
+
+        Steppers, drives and exports use it.
+
+        Parameters
+        ----------
+        mode, dtype, checks
+            See `program`.
+
+        Returns
+        -------
+        Program
+            The same object for the same arguments.
+        """
+        joined = self.joined(mode, dtype)
+        if joined is None:
+            return self.program(mode, rows=False, dtype=dtype, checks=checks)
+        return self._cached(("whole", mode, dtype), joined.program)
+
+    def joined(self, mode: StepMode = None, dtype: str | None = None) -> JoinedPartitions | None:
+        """Return the joined partitions of closed loops in the minimal form.
+
+        Parameters
+        ----------
+        mode, dtype
+            See `program`.
+
+        Returns
+        -------
+        JoinedPartitions or None
+            None without closed loops, and in other forms.
+        """
+        if not self.system.mechanism.loops:
+            return None
+        from bellcrank.sim.constraints.joined_partitions import JoinedPartitions, chosen_partitions
+        from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+
+        dynamics = self.dynamics
+        if not isinstance(dynamics, LoopedDynamics) or dynamics.form != "minimal":
+            return None
+        parts = self._cached(("parts",), lambda: chosen_partitions(dynamics))
+        return self._cached(
+            ("joined", mode, dtype),
+            lambda: JoinedPartitions(parts, [self.program(mode, x, False, dtype, False) for x in parts]),
+        )
+
+    def compiled(self, lanes: int, mode: StepMode, dynamics: Dynamics, rows: bool = True) -> CompiledProgram:
+        """Return the Program as machine code.
+
+        Parameters
+        ----------
+        lanes : int
+            Number of lanes.
+        mode, dynamics, rows
+            See `program`.
+
+        Returns
+        -------
+        CompiledProgram
+            The same object for the same arguments.
+        """
+        return self._cached(
+            (lanes, mode, dynamics, rows),
+            lambda: CompiledProgram(self.program(mode, dynamics, rows, "float64"), lanes).prepared(),
+        )
+
+    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            cached: Cached = self._cache[key]
+            return cached
+
+    @property
+    def predicted(self) -> PredictedStepTime:
+        """Return the expected duration of a step (adaptive: of a try) on this computer, before it is compiled."""
+        adaptive = self.integrator.adaptive
+        return step_time(self.program((adaptive, True) if adaptive or self.events else None).tick)
+
+    # -- a run
+
+    def run(
+        self,
+        seconds: float,
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        input_step: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        batch: int | None = None,
+        progress: Any = None,
+        **settings: Unpack[RunOptions],
+    ) -> Record:
+        """Run the system and return its Record.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run.
+        q0, v0, x0 : array_like or mapping, optional
+            Initial positions, velocities and further states; leading axes make a batch.
+        inputs : mapping of str to array_like, optional
+            Values of inputs, or samples (..., lines).
+        input_step : float, optional
+            Seconds that each sample holds.
+        parameters : mapping of str to array_like, optional
+            Values of free parameters.
+        batch : int, optional
+            Number of runs if the start is the same for all.
+        progress : callable or bool, optional
+            Receives the completed share; True shows it, False is silent.
+        **settings
+            Defaults of the Simulator overridden for this run: step, tolerance, max_steps; every, keep; target, dtype,
+            threads.
+
+        Returns
+        -------
+        Record
+            See bellcrank.simulate.
+
+        Raises
+        ------
+        InputError
+            If an argument is invalid.
+        Interrupted
+            After Ctrl-C, with the record so far.
+        """
+        start_time = time.perf_counter()
+        prepared = self.prepared(
+            seconds, q0, v0, x0, inputs=inputs, input_step=input_step, parameters=parameters, batch=batch,
+            progress=progress, **settings,
+        )  # fmt: skip
+        plan, program, runs, shape = prepared.plan, prepared.program, prepared.runs, prepared.shape
+        done = self._execute(plan, program, runs, progress)
+        settings_used = plan.provenance | {
+            "threads": plan.where.threads, "lanes": self._lanes(runs), "target": plan.where.target,
+            "dtype": plan.where.dtype, "wall": time.perf_counter() - start_time,
+        }  # fmt: skip
+        outcome = Outcome(
+            self.dynamics, self.integrator, program.layout, done, shape, runs.input_table, runs.parameters,
+            self.events, settings_used, self.summary,
+        )  # fmt: skip
+        record = build_record(outcome)
+        if not done.finished:
+            raise Interrupted(record)
+        warn_unresolved(outcome, record)
+        warn_lost_motion(outcome, record)
+        return record
+
+    def prepared(
+        self,
+        seconds: float,
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        input_step: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        batch: int | None = None,
+        progress: Any = None,
+        **settings: Unpack[RunOptions],
+    ) -> PreparedRun:
+        """Check the arguments of `run` and return all that it would execute, without executing it.
+
+        Parameters
+        ----------
+        seconds, q0, v0, x0, inputs, input_step, parameters, batch, progress, **settings
+            See `run`.
+
+        Returns
+        -------
+        PreparedRun
+            Plan, program and batch of the run.
+        """
+        plan = self.planned(seconds, settings)
+        given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        given.check_inputs(plan.h, plan.adaptive)
+        if not self.system.rigid:
+            check_run_start(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
+        if not plan.adaptive:
+            self._check_damping(plan.h, given.parameters if parameters else None)
+        if self.system.sampled:
+            check_samples(self.system, plan.h, plan.mode is not None)
+        check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
+        y = self.dynamics.initial_state(self.dynamics.closure.checked(given.y, given.parameters))
+        with progress_message(f"compiling {self.system.mechanism.name}", progress):
+            program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
+        plan.check_room(given.runs, program.row)
+        initial_fields = plan.initial_fields(given.hold, given.table.shape[1]) | {
+            "y": y,
+            "summary": np.array([self.summary.start_values]),
+        }
+        return PreparedRun(
+            plan, program, Batch(initial_fields, given.table, given.parameters, plan.rows), given.shape, given.y
+        )
+
+    def _check_damping(self, h: float, parameters: Any) -> None:
+        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
+        m, implicit = self.system.mechanism, self.dynamics.implicit
+        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
+        if parameters is None or not m.parameters or not has_resistance(self.system):
+            return
+        names = list(self.system.parameters)
+        values = parameters[:, [names.index(name) for name in m.parameters]]
+        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
+        if (values >= low).all() and (values <= high).all():
+            return
+        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
+            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
+            check_damping(system_at, implicit, self.integrator, h)
+        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
+        checked_range = (
+            values.min(axis=0) - 0.5 * np.abs(values.min(axis=0)),
+            values.max(axis=0) + 0.5 * np.abs(values.max(axis=0)),
+        )
+        self._cache["checked", h] = np.minimum(low, checked_range[0]), np.maximum(high, checked_range[1])
+
+    def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
+        """Return the settings of a run as numbers.
+
+        Parameters
+        ----------
+        seconds : float
+            Duration of the run.
+        settings : mapping
+            See `run`.
+
+        Returns
+        -------
+        Plan
+            Steps, rows and target.
+        """
+        known = RunOptions.__annotations__
+        if unknown_names := [name for name in settings if name not in known]:
+            raise TypeError(f"run() got {unknown_names[0]!r}; settings of a run are {', '.join(known)}.")
+        solver, saving = with_shortcuts(self.solver, settings), with_shortcuts(self.saving, settings)
+        return make_plan(
+            seconds, self.integrator, len(self.events), solver, saving, with_shortcuts(self.where, settings)
+        )
+
+    def _lanes(self, runs: Batch) -> int:
+        return 1 if runs.runs == 1 else host().lanes("float64")
+
+    def _execute(self, plan: Plan, program: Program, runs: Batch, progress: Any) -> RunResults:
+        """Execute the runs on the selected target."""
+        standing = RunStanding()
+        with progress_bar(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
+            watch = ProgressReporter(program.layout, plan.seconds, plan.adaptive, tell, standing)
+            if plan.where.target == "cuda":
+                backend = self._gpu_backend(plan, program, runs, watch)
+            else:
+                backend = self._cpu_backend(plan, program, runs, watch, progress)
+            return run_to_end(self.dynamics, program.layout, runs, backend)
+
+    def _cpu_backend(
+        self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter, progress: Any
+    ) -> Backend:
+        def code(dynamics: Dynamics) -> CompiledProgram:
+            with progress_message(f"compiling {self.system.mechanism.name}", progress):
+                return self.compiled(self._lanes(runs), plan.mode, dynamics, plan.keeps_rows)
+
+        return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
+
+    def _gpu_backend(self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter) -> Backend:
+        from bellcrank.sim.run.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
+
+        def code(dynamics: Dynamics) -> GpuProgram:
+            key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
+            return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
+
+        return GpuBackend(code, program.layout, runs, self._memory, watch)
+
+    def __reduce__(self) -> str:
+        raise InputError(
+            "a Simulator holds machine code of this process and cannot be pickled; send its .system (or the "
+            "mechanism), and make a Simulator in the other process: compiled code is found in the cache on disk."
+        )
+
+
+def _is_empty_list(given: Any) -> bool:
+    """Return True for an empty list or tuple; other types are checked later."""
+    return isinstance(given, tuple | list) and not given
+
+
+@explain_argument_errors
+def simulate(
+    mechanism: Mechanism | System,
+    seconds: float,
+    q0: Any = None,
+    v0: Any = None,
+    x0: Any = None,
+    control: Control | None = None,
+    integrator: str | None = None,
+    step: float | None = None,
+    every: float | str | None = None,
+    tolerance: float | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    input_step: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    events: Sequence[Event] = (),
+    sensitivities: Sequence[str] = (),
+    form: str | None = None,
+    method: str | None = None,
+    threads: int | None = None,
+    progress: Any = None,
+    batch: int | None = None,
+    target: str | None = None,
+    dtype: str | None = None,
+    keep: str | None = None,
+    summary: Sequence[str] | None = None,
+    max_steps: int | None = None,
+    solver: Solver | None = None,
+    saving: Saving | None = None,
+    where: Where | None = None,
+) -> Record:
+    """Simulate a mechanism, or a system with actuators and control, and return its Record.
+
+    A run that fails stops, while others continue; run.stops has the reasons. See docs/simulation.md.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or System
+        With actuators, inputs or outputs, give a system (bc.system).
+    seconds : float
+        Duration of the run.
+    q0, v0, x0 : array_like, shape (..., n), or mapping, optional
+        Initial positions, velocities and further states; default: neutral, at rest, initial values of the system.
+        Leading axes make a batch of runs.
+    control : callable, optional
+        Function of (t, q, v, x, u) that returns the forces on the joints. It is called once, on symbols, and compiled:
+        write where(...) instead of if.
+    integrator : str, optional
+        Name of the integrator.
+    step : float, optional
+        Fixed step, s (default 1 ms); with a tolerance, the first step.
+    every : float or "step", optional
+        Seconds between rows of the record (default: every step, or 1000 rows with adaptive steps).
+    tolerance : float, optional
+        Error tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6).
+    inputs : mapping of str to array_like, optional
+        A number for each input, or samples (..., lines).
+    input_step : float, optional
+        Seconds that each sample holds.
+    parameters : mapping of str to array_like, optional
+        Values of free parameters of the system: numbers, or arrays over the batch.
+    events : sequence of Event
+        Events to be located.
+    sensitivities : sequence of str
+        Parameters and elements of the start ("boom.q") with respect to which every column is differentiated:
+        run["d(boom.v)/d(boom.mass)"].
+    form : {"auto", "minimal", "projected", "lagrange"}, optional
+        Formulation of closed loops.
+    method : str, optional
+        Method of forward dynamics.
+    threads : int, optional
+        CPU threads for a batch.
+    progress : callable or bool, optional
+        Receives the completed share; True shows it, False is silent.
+    batch : int, optional
+        Number of runs if the start is the same for all.
+    target : {"cpu", "cuda"}, optional
+        "cuda" runs each run on a thread of the GPU (docs/gpu.md).
+    dtype : {"float64", "float32"}, optional
+        Number type; "float32" only on the GPU, with fixed steps and without events.
+    keep : {"rows", "final"}, optional
+        "final" keeps only the end of each run.
+    summary : sequence of str, optional
+        Values that summarise each run, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean,
+        rms or final of any column.
+    max_steps : int, optional
+        Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
+        100,000 for each second); the run then ends with the reason "too many steps".
+    solver, saving, where : Solver, Saving, Where, optional
+        The same settings in three reusable groups; a setting may not be given both in a group and by its shortcut.
+
+    Returns
+    -------
+    Record
+        Time, states and derived columns of all runs.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    Interrupted
+        After Ctrl-C, with the record so far.
+
+    Examples
+    --------
+    ::
+
+        run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
+        run.t, run.q, run["energy"]; run.stops; run.plot()
+    """
+    parts: dict[str, Any] = {"control": control} if control is not None else {}
+    solver_shortcuts = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
+    simulator = Simulator(
+        mechanism,
+        events=events,
+        sensitivities=sensitivities,
+        solver=merged_settings(Solver, "solver", solver, {**solver_shortcuts, "method": method, "form": form}),
+        saving=merged_settings(Saving, "saving", saving, {"every": every, "keep": keep, "summary": summary}),
+        where=merged_settings(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}),
+        **parts,
+    )
+    run_inputs: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
+    return simulator.run(seconds, q0, v0, x0, batch=batch, progress=progress, **run_inputs)
+
+
+_simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
+
+
+def _replace_locks() -> None:
+    """Replace the locks in a child process, where the thread that held one does not exist."""
+    for simulator in list(_simulators):
+        simulator._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_replace_locks)

@@ -1,0 +1,260 @@
+"""Build an Action from a System: the ticks of a fixed-step run, with observation, reward, termination and restart.
+
+Between actions only y, the number of steps since the start, the status of the run, and the memory of an integrator or
+of closed loops are kept. The rest of a tick's state is the same for all runs and is written before the first tick of
+each action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from bellcrank.errors import InputError, unknown
+from bellcrank.graph import Graph, Layout, Node, Program
+from bellcrank.graph.action import DRAWN, Action
+from bellcrank.graph.counters import Counter, CounterWords, split_words
+from bellcrank.graph.inline import inline
+from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, list_width
+from bellcrank.integrate import Integrator
+from bellcrank.nodes.ops import COMPARISONS
+from bellcrank.scalar import Scalar, where
+from bellcrank.sim.constraints.joined_partitions import JoinedPartitions
+from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
+from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.fixed_steps import initial_memory, select
+from bellcrank.sim.program.step_check import KEPT_FIELDS
+from bellcrank.sim.run_arguments import NamedVector, as_tuple
+from bellcrank.sim.system.observed_columns import StateColumns, observable_units
+from bellcrank.sim.system.sampling import any_due, clocks, first_phases
+from bellcrank.sim.system.user_code import call_user_function, named_scalars
+
+# Loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations.
+START_CLOSURE_ROUNDS = 3
+PHASES = "phases"
+
+
+@dataclass(frozen=True)
+class StepperTask:
+    """Observation, reward, termination and start of stepped runs, as a user gives them; the functions are traced."""
+
+    outputs: tuple[str, ...]  # columns of a record; all q and v by default (see `observed_names`)
+    reward: Callable[..., Scalar] | None = None
+    ends: Callable[..., Scalar] | None = None
+    start: Callable[[Random], Any] | None = None
+    limit: float = NEVER_TIME  # steps
+    restarts: bool = False
+
+
+def observed_names(dynamics: Dynamics, requested: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the observed columns: `requested`, else outputs or q and v of `dynamics`."""
+    s, m = dynamics.system, dynamics.system.mechanism
+    if requested is None:
+        return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
+    known = ["t", *observable_units(s)]
+    for name in as_tuple("outputs", requested, "names of columns"):
+        if name not in known:
+            raise InputError(f"outputs: {unknown('column', name, known)}")
+    if not len(requested):
+        raise InputError("outputs is empty; expected names of columns, or no outputs= for those of the system.")
+    return tuple(requested)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionBuilder:
+    """Several ticks of size h with constant inputs, and the observation, reward and status of a task after them."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    program: Program
+    h: float
+    ticks: int
+    task: StepperTask
+    # Present if the program contains several coordinate partitions of closed loops.
+    joined: JoinedPartitions | None = None
+    dtype: str = "float64"  # floating-point type of the compiled code
+    resolve: float = 0.0  # relative error that the step check of the program allows; 0 without a step check
+
+    def action(self) -> Action:
+        """Return the Action: the program of a tick and the graphs that open, close, begin and observe an action."""
+        n = len(self.dynamics.system.inputs)
+        c, u = {"c": (self.kept_layout.size,)}, {"u": (n,)} if n else {}
+        trace = self.dynamics.trace
+        return Action(
+            self.program, self.ticks, self.kept_layout, self.changing_size,
+            open=trace("open", self._open, {**c, **u}),
+            close=trace("close", self._close, {**c, "s": (self.program.size,), **u}),
+            begin=trace("begin", self._begin, c),
+            look=trace("look", self._observe, c),
+            restarts=self.task.restarts,
+        )  # fmt: skip
+
+    def transition(self) -> Graph:
+        """Return the graph (y, u, t, p) -> y after one action, for differentiation.
+
+        Termination is left out. The graph has the input t only if the result depends on it.
+        """
+        s, dynamics = self.dynamics.system, self.dynamics
+        if self.joined is not None and len(self.joined.parts) > 1:
+            raise InputError("transition: the minimal form changes its dependent coordinates; use form=projected.")
+        if s.sampled or self.integrator.memory(dynamics.problem()):
+            why = "controllers that sample" if s.sampled else f'the integrator "{self.integrator.name}"'
+            raise InputError(
+                f"transition: {why} have memory besides y; expected a system without them, and a one-step method."
+            )
+
+        def moved(y: Any, u: Any = (), t: Scalar = 0.0) -> dict[str, Any]:
+            fields: dict[str, Any] = {"y": list(y), **dict.fromkeys(dynamics.measured_fields, 0.0), "bound": NEVER_TIME}
+            for k in range(self.ticks):
+                step = self.integrator.step(dynamics.problem(u, self.h), t + k * self.h, fields["y"], self.h, [])
+                fields["y"] = dynamics.step_end_state(step, fields)[0]
+            return {"y_next": fields["y"]}
+
+        shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        graph = inline(dynamics.trace("transition", moved, {**shapes, "t": ()}))
+        timed = any(n.op == "input" and n.args[0] == "t" for n in graph.nodes)
+        return graph if timed else inline(dynamics.trace("transition", moved, shapes))
+
+    @cached_property
+    def kept_layout(self) -> Layout:
+        """Layout of the state that is kept between actions; fields that change with every action come first."""
+        # With inputs, the integrator's memory begins again at every action, so that it is not kept.
+        renewed = self.program.renew is not None and len(self.default_inputs) > 0
+        memory = 0 if renewed else _field_width(self.program.layout, "memory")
+        fields: dict[str, Any] = {"y": list_width(self.dynamics.size), "memory": list_width(memory)}
+        part = () if self.joined is None else ("part",)
+        for name in self._checked:
+            place = self.program.layout.places[name]
+            fields[name] = 1 if isinstance(place, int) else list_width(_field_width(self.program.layout, name))
+        counter = Counter.for_dtype(self.dtype)
+        fields |= dict.fromkeys((*self.dynamics.measured_fields, *part), 1) | {"n": counter}
+        if self.dynamics.system.sampled:
+            fields[PHASES] = list_width(len(clocks(self.dynamics.system)))
+        fields |= {"status": 1, "new": 1}
+        # Only random starts need the number of the run, the number of its starts and the seed.
+        chance = {"run": counter, "starts": counter, "seed": list_width(SEED_NUMBERS)}
+        return Layout(fields | (chance if self.task.start else {}))
+
+    @property
+    def _checked(self) -> tuple[str, ...]:
+        """Fields of the step check that are kept between actions."""
+        return KEPT_FIELDS if self.resolve else ()
+
+    @property
+    def changing_size(self) -> int:
+        """Number of leading elements of `kept_layout` that change with every action."""
+        return self.kept_layout.place("new") + 1
+
+    @cached_property
+    def default_inputs(self) -> list[float]:
+        """Default inputs, in force until the caller gives others."""
+        return list(self.dynamics.ports.inputs.values())
+
+    @property
+    def _any_state_dynamics(self) -> Dynamics:
+        """The dynamics in a form that is valid in every state, independent of the active partition."""
+        return self.dynamics if self.joined is None else self.joined.parts[0].without_partition
+
+    # -- graphs
+
+    def _open(self, c: Any, u: Any = ()) -> dict[str, Any]:
+        fields, places = self.kept_layout.read(c), self.program.layout
+        values: dict[str, Any] = {name: [0.0] * _field_width(places, name) for name in ("memory", "summary")}
+        values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
+        values |= {name: self._constant_counter(NEVER_TIME) for name in ("last", "next")} | {
+            "stride": self._constant_counter(1.0)
+        }
+        values |= dict.fromkeys(("input_steps", "bound"), NEVER_TIME) | {"h": self.h, "resolve": self.resolve}
+        values |= {name: x for name, x in fields.items() if name in places and x != []}
+        values |= {"t": fields["n"].value * self.h, "live": where(fields["status"] > 0.0, 0.0, 1.0)}
+        values["fresh"] = 1.0 if self.default_inputs else any_due(fields.get(PHASES, ()))  # inputs may have changed
+        return {"s": places.to_list(values)}
+
+    def _constant_counter(self, number: float) -> CounterWords:
+        """Return a constant as a counter."""
+        return CounterWords(split_words(number, Counter.for_dtype(self.dtype).words).tolist())
+
+    def _close(self, c: Any, s: Any, u: Any = ()) -> dict[str, Any]:
+        old, new, task = self.kept_layout.read(c), self.program.layout.read(s), self.task
+        t, y, over = new["t"], new["y"], old["status"] > 0.0
+        limited: Scalar = 0.0
+        if task.limit < NEVER_TIME:
+            limited = where(new["n"].reached(self._constant_counter(task.limit)), float(FINISHED), 0.0)
+        code = where(self._user_number("ends", task.ends, t, y, u) > 0.0, float(EVENT), limited)
+        status = where(over, old["status"], where(new["status"] > 0.0, new["status"], code))
+        fields = {name: new[name] if name in new and x != [] else x for name, x in old.items()}
+        fields |= {"status": status, "new": where(status > 0.0, DRAWN, 0.0) if task.restarts else 0.0}
+        reward = where(over, 0.0, self._user_number("reward", task.reward, t, y, u))
+        return {
+            "c": self.kept_layout.to_list(fields)[: self.changing_size], "row": self._observed_row(t, y, u),
+            "reward": [reward], "end": [status],
+        }  # fmt: skip
+
+    def _begin(self, c: Any) -> dict[str, Any]:
+        old, task = self.kept_layout.read(c), self.task
+        new = old["new"] > 0.0
+        fresh: dict[str, Any] = {name: 0.0 for name in ("status", "open", "noise") if name in self.kept_layout}
+        fresh["n"] = self._constant_counter(0.0)
+        if PHASES in self.kept_layout:
+            fresh[PHASES] = first_phases(self.dynamics.system, self.h)
+        y, start_counter = [float(x) for x in self.dynamics.ports.rest], {}
+        if task.start:
+            y = self._drawn_start(task.start, Random(old["seed"], old["run"], old["starts"]), y)
+            for _ in range(START_CLOSURE_ROUNDS if self.dynamics.system.mechanism.loops else 1):
+                y = self._any_state_dynamics.constrained_state(y)
+            start_counter = {"starts": select(new, old["starts"].incremented(), old["starts"])}
+        first = select(old["new"] > 1.5, y, old["y"])
+        if self.joined is not None:
+            fresh |= dict(zip(("part", "bound"), self.joined.selected_at(first, old["new"]), strict=True))
+        for name in self._checked:
+            fresh[name] = [0.0] * len(old[name]) if isinstance(old[name], list) else 0.0
+        fields = {name: select(new, x, old[name]) for name, x in fresh.items()} | {"y": select(new, first, old["y"])}
+        if _field_width(self.kept_layout, "memory"):
+            begin_fields = {"t": 0.0, "y": first, "h": self.h}
+            fields["memory"] = select(
+                new,
+                initial_memory(self.integrator, self.dynamics.problem(self.default_inputs, self.h), begin_fields),
+                old["memory"],
+            )
+        return {"c": self.kept_layout.to_list(old | fields | start_counter | {"new": 0.0})}
+
+    def _observe(self, c: Any) -> dict[str, Any]:
+        fields = self.kept_layout.read(c)
+        return {"row": self._observed_row(fields["n"].value * self.h, fields["y"], self.default_inputs)}
+
+    # -- functions of the user
+
+    def _observed_row(self, t: Scalar, y: list[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        columns = StateColumns(self.dynamics.system, self._any_state_dynamics.accelerations, t, y, u)
+        return [t if name == "t" else columns[name] for name in self.task.outputs]
+
+    def _user_number(
+        self, name: str, function: Callable[..., Any] | None, t: Scalar, y: list[Scalar], u: Any
+    ) -> Scalar:
+        if function is None:
+            return 0.0
+        s = self.dynamics.system
+        result = call_user_function(name, function, t, *s.split(y), NamedVector("u", s.inputs, u))
+        if name == "ends" and isinstance(result, Node) and result.op in COMPARISONS:
+            return where(result, 1.0, 0.0)
+        return named_scalars(name, result, [name])[0]
+
+    def _drawn_start(self, start: Callable[[Random], Any], random: Random, numbers: list[float]) -> list[Scalar]:
+        """Return the start that the user's function draws: all elements, or some by name on top of `numbers`."""
+        drawn, names = (
+            call_user_function("start", start, random, expected="(random)"),
+            list(self.dynamics.ports.elements),
+        )
+        if isinstance(drawn, Mapping):
+            for key in drawn:
+                if key not in names:
+                    raise InputError(f"start returned a value for an unknown element: {unknown('element', key, names)}")
+            drawn = dict(zip(names, numbers, strict=True)) | dict(drawn)
+        return named_scalars("start", drawn, names)
+
+
+def _field_width(places: Layout, name: str) -> int:
+    span = places.span(name)
+    return int(span.stop - span.start)

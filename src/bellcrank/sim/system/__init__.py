@@ -1,0 +1,1 @@
+"""Systems: mechanism, actuators, forces, prescribed motions and control as one first-order system."""

@@ -1,0 +1,66 @@
+"""A force law that acts on every body: unrolled for few bodies, a called recursion for many (docs/size.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
+from bellcrank.dynamics import force_field
+from bellcrank.dynamics.force_field import ForceLaw
+from bellcrank.dynamics.recursion.link_classes import link_classes
+from bellcrank.errors import InputError
+from bellcrank.graph import Node
+from bellcrank.model import Mechanism
+from bellcrank.parameters import has_free
+from bellcrank.scalar import Scalar
+from bellcrank.sim.system.user_code import call_user_function, named_scalars
+
+AXES = ("x", "y", "z")
+MIN_BODIES, MIN_CLASS_SIZE = 64, 4  # bodies, and mean size of a link class, from which on the law is a recursion
+LAW_DESCRIPTION = "the force on every body"
+
+
+def checked_law(mechanism: Mechanism, law: Any) -> ForceLaw:
+    """Return the force law `law` for all bodies of `mechanism`, or raise an InputError where it cannot be used."""
+    if not callable(law):
+        raise InputError(f"everywhere is {law!r}; expected a function of (place, velocity, mass) that gives a force.")
+    if mechanism.tree.flexible:
+        raise InputError(f'everywhere: "{mechanism.name}" has flexible bodies, whose mass is not at one place.')
+    if has_free(law):
+        raise InputError("everywhere: a law for all bodies has no free parameters; use forces= for single frames.")
+
+    def force(place: Sequence[Scalar], velocity: Sequence[Scalar], mass: Scalar) -> Sequence[Scalar]:
+        components = call_user_function(LAW_DESCRIPTION, law, place, velocity, mass, expected="(place, velocity, mass)")
+        return named_scalars(LAW_DESCRIPTION, components, AXES)
+
+    return force
+
+
+def law_forces(mechanism: Mechanism, law: ForceLaw, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """Return the generalised forces, (nv,), of a force law on all bodies.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    law
+        The force law.
+    q, v
+        Positions and velocities.
+    """
+    tree = mechanism.tree
+    symbols = any(isinstance(x, Node) for x in q)
+    plain = not (tree.coupled or mechanism.parameters) and has_shipped_joints(tree)
+    if not (
+        symbols
+        and plain
+        and len(tree.links) >= MIN_BODIES
+        and MIN_CLASS_SIZE * len(link_classes(tree)) <= len(tree.links)
+    ):
+        return force_field.field_forces(tree, law, list(q), list(v))
+    shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "v": (tree.nv,)}
+    graph = rolled_function_graph(
+        f"{mechanism.name}.everywhere", tree, force_field.field_recursion(law), "everywhere", shapes
+    )
+    return list(graph.call(q=list(q), v=list(v))["everywhere"])

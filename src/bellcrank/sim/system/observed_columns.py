@@ -1,0 +1,144 @@
+"""Record columns as functions of the state over any scalar, for quantities that are observed during a run.
+
+The names are those of the record: elements of the state, accelerations, forces of the drives (tau), of springs, dampers
+and friction (passive), external forces (external, and the wrenches themselves), commands, outputs of the system,
+energies and powers, positions and speeds of frames, and section loads of beams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bellcrank.build import graphs
+from bellcrank.dynamics import candidates
+from bellcrank.dynamics.requests import Request
+from bellcrank.model import Mechanism
+from bellcrank.record import state_columns
+from bellcrank.record.contents import COMPONENTS, FORCES
+from bellcrank.record.derived_columns import ENERGIES, FRAME_COLUMNS, POWERS
+from bellcrank.scalar import Scalar, sqrt
+from bellcrank.sim.system.element_forces import ElementResult
+from bellcrank.sim.system.section_columns import section_column, section_units
+from bellcrank.sim.system.systems import System
+
+Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # function of (y, tau)
+
+
+def observable_units(s: System) -> dict[str, str]:
+    """Return every column of the system `s` that can be observed, with its unit."""
+    m = s.mechanism
+    sizes = {"q": m.nq} | dict.fromkeys(("v", "a", *s.kinds), m.nv)
+    empty = state_columns(m, np.zeros(1), **{key: np.zeros((1, n)) for key, n in sizes.items()})
+    units_by_column = {name: column.unit for name, column in empty.items() if name != "t"}
+    units_by_column |= {z.name: z.unit for z in s.states}
+    if s.actuators:
+        units_by_column |= {f"{name}.command": "" for name in s.commands}
+    units_by_column |= dict.fromkeys(s.outputs, "")
+    units_by_column |= {f"{frame}.{c}": "N" if c[0] == "f" else "N m" for frame in s.wrenches for c in COMPONENTS}
+    units_by_column |= s.element_units
+    units_by_column |= {name: "J" for name in ENERGIES if name not in units_by_column}
+    units_by_column |= {name: "W" for name, kind in POWERS.items() if kind in s.kinds and name not in units_by_column}
+    frames = {f"{frame}.{p}": "m/s" if p == "speed" else "m" for frame in m.frames for p in FRAME_COLUMNS}
+    more = frames | section_units(m)
+    return units_by_column | {name: unit for name, unit in more.items() if name not in units_by_column}
+
+
+class StateColumns:
+    """Columns at one state; each group of them is computed on first use."""
+
+    def __init__(self, s: System, accelerations: Accelerations, t: Scalar, y: Sequence[Scalar], u: Any) -> None:
+        self.system, self.accelerations, self.t, self.y, self.u = s, accelerations, t, list(y), u
+
+    def __getitem__(self, name: str) -> Scalar:
+        s, m = self.system, self.system.mechanism
+        element, _, kind = name.rpartition(".")
+        names = m.columns[0] if kind == "q" else s.commands if kind == "command" else m.columns[1]
+        states = [z.name for z in s.states]
+        if name in s.outputs:
+            return self._outputs[name]
+        if name in states:
+            return self._state[2][states.index(name)]
+        if kind in ("q", "v", "a", *FORCES, "command") and element in names:
+            return self._vector(kind)[names.index(element)]
+        if kind in COMPONENTS and element in s.wrenches:
+            return self._external[1][element][COMPONENTS.index(kind)]
+        if name in s.element_units:
+            return [x for a in self._acts for x in a.shown][list(s.element_units).index(name)]
+        if name in ENERGIES:
+            return sum((self._quantity(f"{what}_energy") for what in self._energy_kinds(name)), 0.0)
+        if name in POWERS:
+            return self._power(POWERS[name])
+        if name in section_units(m):
+            return section_column(m, name, self._state[0])
+        if kind == "speed":
+            velocity = self._quantity("velocity", element)[:3]
+            return sqrt(sum((x * x for x in velocity[1:]), velocity[0] * velocity[0]))
+        return self._quantity("pose", element)[FRAME_COLUMNS.index(kind)][3]
+
+    def _vector(self, kind: str) -> list[Scalar]:
+        if kind in ("q", "v"):
+            return self._state[kind == "v"]
+        if kind in ("tau", "command"):
+            return self._forces[kind == "command"]
+        if kind == "element":
+            return self.system.summed(self._acts, self.y)
+        return self._a if kind == "a" else self._external[0] if kind == "external" else self._passive
+
+    def _power(self, kind: str) -> Scalar:
+        q, v, _ = self._state
+        force = self._vector(kind)
+        if kind == "passive":  # springs store energy
+            still = _function(self.system.mechanism, "passive_torque", "")(q, [0.0] * len(v))
+            force = [a - b for a, b in zip(force, still, strict=True)]
+        return sum((f * u for f, u in zip(force, v, strict=True)), 0.0)
+
+    def _energy_kinds(self, energy: str) -> tuple[str, ...]:
+        return ("kinetic", "potential") if energy == "energy" else (energy.partition("_")[0],)
+
+    def _quantity(self, quantity: str, frame: str = "") -> Any:
+        """Return a quantity of the mechanism in this state."""
+        q, v, _ = self._state
+        given = (q, v) if quantity in ("kinetic_energy", "velocity", "passive_torque") else (q,)
+        return _function(self.system.mechanism, quantity, frame)(*given)
+
+    @cached_property
+    def _state(self) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        q, v, x = self.system.split(self.y)
+        return list(q), list(v), list(x)
+
+    @cached_property
+    def _forces(self) -> tuple[list[Scalar], list[Scalar]]:
+        """Forces of the drives, and their commands."""
+        commands, _ = self.system.commanded(self.t, self.y, self.u)
+        return self.system.forces(self.t, self.y, commands)[0], commands
+
+    @cached_property
+    def _external(self) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
+        return self.system.outside(self.t, self.y)
+
+    @cached_property
+    def _acts(self) -> list[ElementResult]:
+        return self.system.acts(self.t, self.y, shown=True)
+
+    @cached_property
+    def _passive(self) -> list[Scalar]:
+        return list(self._quantity("passive_torque"))
+
+    @cached_property
+    def _a(self) -> list[Scalar]:
+        return self.accelerations(self.y, self.system.pushed(self.t, self.y, self._forces[0]))
+
+    @cached_property
+    def _outputs(self) -> dict[str, Scalar]:
+        return self.system.observed(self.t, self.y, self.u)
+
+
+def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
+    method = candidates(quantity, m.tree)[0]
+    function = graphs.with_layer(m, Request(quantity, frame=frame), method).function(quantity)
+    tree, options = graphs.quantity_tree(m, quantity, method), {"frame": frame} if frame else {}
+    return lambda *given: function(tree, *given, **options)
