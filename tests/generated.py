@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
-from bellcrank.lazy_import import compiled_quantity
+from bellcrank.compiled_quantity import compiled_quantity
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -1,70 +1,43 @@
-"""Lazy imports: methods that draw or compile load their modules on first use.
+"""Calls from lower to higher layers: methods that draw or compile load their modules on first use.
 
-These are the only imports from lower to higher layers. A graph thus needs no import of its drawing code, nor a
-mechanism of the compiler: the quantities of a mechanism are compiled on first access and are plain attributes from then
-on.
+A graph thus needs no import of its drawing code, nor a mechanism of the compiler. `UPWARD_CALLS` lists all of these
+calls; tests/tools/test_layers.py compares it with the sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from threading import Lock
-from typing import Any, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import Any
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-# Mechanisms, and the names of their compiled quantities.
-_compiled_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-_compiled_names_lock = Lock()  # held while _compiled_names is changed or traversed
-_discard_count = [0]  # number of times that compiled quantities were discarded
-
-
-def lazy_import(name: str) -> Any:
-    """Import the module or subpackage `name` of bellcrank and return it."""
-    return import_module(f"bellcrank.{name}")
-
-
-def import_view(name: str) -> Any:
-    """Import the module `name` of bellcrank.view and return it."""
-    return lazy_import(f"view.{name}")
-
-
-class CompiledQuantity:
-    """Descriptor of a quantity: the compiled kernel on a mechanism, the documented function on the class.
-
-    The kernel is created by build/kernels.py.
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.__doc__ = function, function.__doc__
-
-    def __get__(self, mechanism: Any, owner: type | None = None) -> Callable[..., Any]:
-        if mechanism is None:
-            return self.function
-        name = self.function.__name__
-        kernel_function: Callable[..., Any] = lazy_import("build.kernels").bound(mechanism, name)
-        mechanism.__dict__[name] = kernel_function  # the next access is a plain dictionary look-up
-        with _compiled_names_lock:
-            _compiled_names.setdefault(mechanism, set()).add(name)
-        return kernel_function
+# The called function, or module, and the modules that call it.
+UPWARD_CALLS: dict[str, tuple[str, ...]] = {
+    # the mechanism: its loops, and its compiled quantities
+    "dynamics.loops:assemble": ("model.mechanism",),
+    "dynamics.loops:analysis": ("model.mechanism",),
+    "build.kernels:bound": ("compiled_quantity",),
+    # derivatives of a kernel are kernels
+    "build.compiling:compile_alike": ("emit.cpu.kernel",),
+    # packages that extend bellcrank, and the digest of their files
+    "registration:register_entry": ("plugins",),
+    "emit.cache": ("plugins",),
+    # pictures and pages
+    "view.graph_picture:svg": ("graph.graph",),
+    "view.motion:svg": ("record.record",),
+    "view.notebook:count": ("graph.graph",),
+    "view.notebook:graph": ("graph.graph",),
+    "view.notebook:mechanism": ("model.mechanism",),
+    "view.notebook:poles": ("sim.linear.linearisation",),
+    "view.notebook:record": ("record.record",),
+    "view.record_page:html": ("record.record",),
+    "view.record_plot:plot": ("record.record",),
+    "view.schedule_page:frame": ("scheduling.timetable",),
+    "view.schedule_page:html": ("scheduling.timetable",),
+    "view.schedule_picture:svg": ("scheduling.timetable",),
+}
 
 
-def compiled_quantity(function: Function) -> Function:
-    """Mark the method `function` as a compiled quantity; type checkers see its declared signature."""
-    return cast(Function, CompiledQuantity(function))
-
-
-def discard_compiled() -> None:
-    """Discard the compiled quantities of all mechanisms, because something that determines their code has changed."""
-    with _compiled_names_lock:
-        for mechanism, names in list(_compiled_names.items()):
-            for name in names:
-                mechanism.__dict__.pop(name, None)
-        _compiled_names.clear()
-        _discard_count[0] += 1
-
-
-def discard_count() -> int:
-    """Return the number of calls of `discard_compiled`: anything compiled at another count is out of date."""
-    return _discard_count[0]
+def lazy_import(target: str) -> Any:
+    """Import `target`, "module:function" of UPWARD_CALLS, and return the function; without a function, the module."""
+    module, _, function = target.partition(":")
+    loaded = import_module(f"bellcrank.{module}")
+    return getattr(loaded, function) if function else loaded

@@ -73,15 +73,14 @@ def _register_entry_point(kind: str, point: Any) -> None:
     package = point.dist.name if point.dist is not None else point.module
     try:
         thing = point.load()
-        registration = lazy_import("registration")
-        registration.register(kind, point.name, thing)
+        entry = lazy_import("registration:register_entry")(kind, point.name, thing)
     except Exception as error:
         problem = f'the package "{package}" offers the {kind} "{point.name}" ({point.value}), which cannot be used'
         advice = f"Repair or uninstall {package}; BELLCRANK_WITHOUT_PACKAGES=1 disables all such packages."
         error_text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         warn(f"{problem}: {error_text} {advice}")
         return
-    entries[kind, point.name] = registration.KINDS[kind].table()[point.name]
+    entries[kind, point.name] = entry
     _points.setdefault(package, []).append(point)
     packages.setdefault(package, []).append(f"{kind} {point.name}")
 

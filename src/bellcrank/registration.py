@@ -11,11 +11,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
+from bellcrank.compiled_quantity import compiled_quantity, discard_compiled
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.lazy_import import compiled_quantity, discard_compiled, lazy_import
 from bellcrank.quoting import name_problem, quoted_name
 
 Kind: TypeAlias = Literal[
@@ -165,9 +166,14 @@ def _sized_entry(kind: str) -> Callable[[str, Any], Any]:
     return check_entry
 
 
+def _module(name: str) -> Any:
+    """Import a module that KINDS names."""
+    return import_module(f"bellcrank.{name}")
+
+
 def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
     module, _, class_name = base.rpartition(".")
-    if not isinstance(thing, type) or not issubclass(thing, getattr(lazy_import(module), class_name)):
+    if not isinstance(thing, type) or not issubclass(thing, getattr(_module(module), class_name)):
         raise _wrong_type(kind, name, thing, f"a subclass of bellcrank.{base}")
     if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
         raise InputError(f'register: {kind} "{name}": {thing.__name__} has no {missing}.')
@@ -176,7 +182,7 @@ def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
 
 def _checked_instance(kind: str, class_path: str, name: str, thing: Any) -> Any:
     module, _, leaf = class_path.rpartition(".")
-    if not isinstance(thing, getattr(lazy_import(module), leaf)):
+    if not isinstance(thing, getattr(_module(module), leaf)):
         raise _wrong_type(kind, name, thing, f"a bellcrank.{class_path}")
     return _checked_name(kind, name, thing)
 
@@ -190,27 +196,31 @@ def _checked_name(kind: str, name: str, thing: Any) -> Any:
 
 def _joint_entry(name: str, thing: Any) -> Any:
     _checked_name("joint", name, _checked_subclass("joint", "model.kind.Kind", name, thing))
-    lazy_import("model.joint_laws").check_joint_type(thing)
+    from bellcrank.model.joint_laws import check_joint_type
+
+    check_joint_type(thing)
     return thing
 
 
 def _method_entry(name: str, thing: Any) -> Any:
-    table, quantities = lazy_import("dynamics.table"), lazy_import("dynamics.quantities").QUANTITIES
+    from bellcrank.dynamics import table
+    from bellcrank.dynamics.quantities import QUANTITIES
+
     if isinstance(thing, table.Method):
         return _checked_name("method", name, thing)
     single = inspect.isfunction(thing)
     holder = SimpleNamespace(**{thing.__name__: thing}) if single else thing
-    solved_quantities = [key for key in quantities if callable(getattr(holder, key, None))]
+    solved_quantities = [key for key in QUANTITIES if callable(getattr(holder, key, None))]
     if not solved_quantities:
         what = f"a function named {quoted_name(thing.__name__)}" if single else brief(thing)
-        known = ", ".join(quantities)
+        known = ", ".join(QUANTITIES)
         raise InputError(
             f'register: method "{name}" is {what}; expected a function with the name of the quantity which it solves, '
             f"or a module or a class with some. Quantities: {known}."
         )
     for key in solved_quantities:
-        frame = {"frame": ""} if quantities[key].option == "frame" else {}
-        _check_callable("method", f"{name}: {key}", getattr(holder, key), "tree", *quantities[key].inputs, **frame)
+        frame = {"frame": ""} if QUANTITIES[key].option == "frame" else {}
+        _check_callable("method", f"{name}: {key}", getattr(holder, key), "tree", *QUANTITIES[key].inputs, **frame)
     summary = (inspect.getdoc(thing) or f"{getattr(thing, '__module__', None) or name}, of your own").partition("\n")[0]
     return table.Method(name, holder, tuple(solved_quantities), table.ANY, summary, regrouped=False)
 
@@ -238,7 +248,9 @@ def _closure_entry(name: str, thing: Any) -> Any:
     if not (isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(x, str) for x in thing[0])):
         raise _wrong_type("closure", name, thing, "(names of its equations, function(a, b, loop))")
     _check_callable("closure", name, thing[1], "a", "b", "loop")
-    lazy_import("model.parts").EQUATIONS[name] = len(thing[0])
+    from bellcrank.model.parts import EQUATIONS
+
+    EQUATIONS[name] = len(thing[0])
     return thing
 
 
@@ -261,7 +273,7 @@ class _KindRow:
 
     def table(self) -> dict[str, Any]:
         """Return the table."""
-        table: dict[str, Any] = getattr(lazy_import(self.module), self.attribute)
+        table: dict[str, Any] = getattr(_module(self.module), self.attribute)
         return table
 
 
@@ -284,3 +296,9 @@ KINDS: dict[str, _KindRow] = {
     "quantity": _KindRow("dynamics.quantities", "QUANTITIES", _quantity_entry),
     "record": _KindRow("record.formats", "SUFFIXES", _record_entry, suffix=True),
 }
+
+
+def register_entry(kind: Kind, name: str, thing: Any) -> Any:
+    """Register `thing`, of this `kind` and `name`, which a package offers; return its entry in the table."""
+    register(kind, name, thing)
+    return KINDS[kind].table()[name]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import bellcrank
+from bellcrank.lazy_import import UPWARD_CALLS, lazy_import
 
 ROOT = Path(bellcrank.__file__).resolve().parent
 
@@ -39,6 +41,7 @@ NEUTRAL = {
         "interpolation",
         "scalar",
         "random_seeds",
+        "compiled_quantity",
         "lazy_import",
         "syntax_trees",
         "text_table",
@@ -210,6 +213,36 @@ def test_subpackages_import_downwards(package: str) -> None:
             if names[:2] == ["bellcrank", package] and len(names) > 2 and names[2] in above:
                 faults.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert faults == []
+
+
+def test_upward_calls_are_registered() -> None:
+    """Every lazy_import names a row of the table, every row is called from there, and its function exists."""
+    calls = defaultdict(set)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazy_import":
+                (target,) = node.args
+                assert isinstance(target, ast.Constant), f"{path}:{node.lineno}: the target is not a text"
+                calls[target.value].add(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    assert calls == {target: set(callers) for target, callers in UPWARD_CALLS.items()}
+    assert all(lazy_import(target) for target in UPWARD_CALLS)
+
+
+# Files with a table whose rows name modules; all are beside the table, in packages below it, or anywhere for the first.
+TABLES_OF_MODULES = {
+    *("__init__.py", "lazy_import.py", "registration.py", "build/stages.py", "cli/__init__.py", "dynamics/table.py"),
+    *("papers/results.py", "record/formats/__init__.py"),
+}
+
+
+def test_modules_are_imported_by_name_or_from_a_table() -> None:
+    computed = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            is_import = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module")
+            if is_import and isinstance(node.args[0], ast.JoinedStr):
+                computed.add(path.relative_to(ROOT).as_posix())
+    assert computed - {"emit/cpu/machine_code.py"} == TABLES_OF_MODULES  # machine_code.py: NumPy's C-API
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

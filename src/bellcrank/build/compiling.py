@@ -101,6 +101,11 @@ def compile(  # as in `re.compile`
     return compile_graph(graph, where, doc=inspect.getdoc(function_or_graph) or "", recipe=recipe)
 
 
+def compile_alike(kernel: Kernel, graph: Graph) -> Kernel:
+    """Return the kernel of a `graph` for the target, number type, threads and free parameters of another `kernel`."""
+    return compile_graph(graph, Where(kernel.target, kernel.signature.dtype, kernel.threads), "", kernel.parameters)
+
+
 def compile_graph(
     graph: Graph,
     where: Where = DEFAULT_TARGET,

@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, TraceError, brief, unknown
 from bellcrank.graph import critical_path, graph_text, interpreter
-from bellcrank.lazy_import import import_view, lazy_import
+from bellcrank.lazy_import import lazy_import
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
 from bellcrank.nodes.tape import PARAMETERS, Tape, raise_foreign_node
@@ -44,7 +44,7 @@ class Count:
         return sum(self.by_kind[kind] for kind in ("mul", "add", "sub", "div"))
 
     def _repr_html_(self) -> str:
-        return str(import_view("notebook").count(self))
+        return str(lazy_import("view.notebook:count")(self))
 
     def __str__(self) -> str:
         cells = [(kind, n) for kind, n in self.by_kind.items() if n or kind in ("mul", "add", "sub", "div")]
@@ -312,7 +312,9 @@ class Graph:
         Graph
             The same inputs and one output, `d{of}_d{wrt}`, of shape (*of, *wrt).
         """
-        return lazy_import("graph.autodiff").jacobian(self, of, wrt, mode)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.jacobian(self, of, wrt, mode)
 
     def jvp(self, wrt: Sequence[str] = ()) -> Graph:
         """Return a graph of the outputs and their directional derivative (Jacobian-vector product).
@@ -327,7 +329,9 @@ class Graph:
         Graph
             Inputs x and, for those in `wrt`, their rates d_x; outputs y and their rates d_y.
         """
-        return lazy_import("graph.autodiff").jvp(self, wrt)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.jvp(self, wrt)
 
     def vjp(self, wrt: Sequence[str] = ()) -> Graph:
         """Return a graph of the gradient of the weighted sum of the outputs (vector-Jacobian product).
@@ -342,7 +346,9 @@ class Graph:
         Graph
             Inputs x and a weight w_y for every output y; outputs g_x, the gradients for the inputs in `wrt`.
         """
-        return lazy_import("graph.autodiff").vjp(self, wrt)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.vjp(self, wrt)
 
     @cached_property
     def pullback(self) -> Graph:
@@ -364,7 +370,9 @@ class Graph:
         ndarray of bool, shape (*of, *wrt)
             True where the derivative may be other than zero.
         """
-        return lazy_import("graph.autodiff").sparsity(self, of, wrt)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.sparsity(self, of, wrt)
 
     def varied(self, wrt: str, directions: int, **others: Sequence[int]) -> Graph:
         """Return this graph extended by variations: directional derivatives along several directions at once.
@@ -386,7 +394,9 @@ class Graph:
         Graph
             The extended graph.
         """
-        return lazy_import("graph.autodiff").varied(self, wrt, directions, others)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.varied(self, wrt, directions, others)
 
     def along(self, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
         """Return the rates of some outputs when the inputs move along several directions.
@@ -403,7 +413,9 @@ class Graph:
         dict of str to ndarray
             Rates, shape (size of the output, directions).
         """
-        return lazy_import("graph.autodiff").along(self, moves, of)  # type: ignore[no-any-return]
+        from bellcrank.graph import autodiff
+
+        return autodiff.along(self, moves, of)
 
     def __repr__(self) -> str:
         def listed(shapes: Mapping[str, Shape]) -> str:
@@ -413,7 +425,7 @@ class Graph:
         return f"<Graph {single_line(self.name)}({listed(self.inputs)}) -> {listed(outputs)}: {len(self.nodes)} nodes>"
 
     def _repr_html_(self) -> str:
-        return str(import_view("notebook").graph(self))
+        return str(lazy_import("view.notebook:graph")(self))
 
     def __str__(self) -> str:
         return graph_text.assignments_text(self.name, self.inputs, self.outputs, self.nodes)
@@ -436,9 +448,8 @@ class Graph:
         str
             Text of an SVG file.
         """
-        return str(
-            import_view("graph_picture").svg(self.name, self.inputs, self.outputs, self.nodes, self.critical_path())
-        )
+        draw = lazy_import("view.graph_picture:svg")
+        return str(draw(self.name, self.inputs, self.outputs, self.nodes, self.critical_path()))
 
     def json(self) -> str:
         """Return inputs, outputs and nodes as JSON.

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, ModelError, brief, unknown
-from bellcrank.lazy_import import import_view, lazy_import
+from bellcrank.lazy_import import lazy_import
 from bellcrank.model.free_parameters import free_numbers
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints import KINDS
@@ -268,13 +268,13 @@ class Mechanism(Quantities):
         tuple of ndarray
             q (nq,) and v (nv,).
         """
-        coordinates: tuple[Array, Array] = lazy_import("dynamics.loops").assemble(self, q_guess, v_guess, fixed)
+        coordinates: tuple[Array, Array] = lazy_import("dynamics.loops:assemble")(self, q_guess, v_guess, fixed)
         return coordinates
 
     @cached_property
     def loop_analysis(self) -> Any:
         """Analysis of the loops: mobility, dependent coordinates, redundant equations. Prints as a table."""
-        return lazy_import("dynamics.loops").analysis(self)
+        return lazy_import("dynamics.loops:analysis")(self)
 
     def frame(self, name: str) -> Frame:
         """Return a frame by its name.
@@ -388,7 +388,7 @@ class Mechanism(Quantities):
         return f"<Mechanism {single_line(self.name)}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}{loops}>"
 
     def _repr_html_(self) -> str:
-        return str(import_view("notebook").mechanism(self))
+        return str(lazy_import("view.notebook:mechanism")(self))
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = []

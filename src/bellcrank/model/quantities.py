@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.lazy_import import compiled_quantity
+from bellcrank.compiled_quantity import compiled_quantity
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
 
 if TYPE_CHECKING:

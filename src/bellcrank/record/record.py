@@ -12,7 +12,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, unknown
-from bellcrank.lazy_import import import_view
+from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.quoting import single_line
@@ -511,7 +511,7 @@ class Record:
         matplotlib.figure.Figure
             The figure.
         """
-        return import_view("record_plot").plot(self, names, path)
+        return lazy_import("view.record_plot:plot")(self, names, path)
 
     def html(self, lane: int | Sequence[int] = ()) -> str:
         """Return a page that replays and plots one run.
@@ -526,7 +526,7 @@ class Record:
         str
             HTML page without dependencies.
         """
-        return str(import_view("record_page").html(self, lane))
+        return str(lazy_import("view.record_page:html")(self, lane))
 
     def report(self, path: str | Path, lane: int | Sequence[int] = ()) -> Path:
         """Write the page of one run (see `html`) to a file that needs no network.
@@ -568,7 +568,7 @@ class Record:
         """
         from bellcrank.atomic_file import write_page
 
-        text = str(import_view("motion").svg(self, lane, frames, speed))
+        text = str(lazy_import("view.motion:svg")(self, lane, frames, speed))
         return write_page(path, text, "The record is still in memory: try again", ".svg")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -591,7 +591,7 @@ class Record:
         return f"<{self._title[4:].capitalize()}: {batch}{len(self)} rows, {len(self.columns)} columns>"
 
     def _repr_html_(self) -> str:
-        return str(import_view("notebook").record(self))
+        return str(lazy_import("view.notebook:record")(self))
 
     def __str__(self) -> str:
         from bellcrank.record.summary import summary

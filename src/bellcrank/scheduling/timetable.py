@@ -11,7 +11,7 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import BellcrankError
-from bellcrank.lazy_import import import_view
+from bellcrank.lazy_import import lazy_import
 from bellcrank.quoting import single_line
 from bellcrank.scheduling.critical_chain import Link, chain
 from bellcrank.scheduling.machines import Channel, Machine
@@ -293,7 +293,7 @@ class Schedule:
         str
             HTML text.
         """
-        return str(import_view("schedule_page").html(self))
+        return str(lazy_import("view.schedule_page:html")(self))
 
     def svg(self) -> str:
         """Return the same chart as a static picture.
@@ -303,10 +303,10 @@ class Schedule:
         str
             Text of an SVG file.
         """
-        return str(import_view("schedule_picture").svg(self))
+        return str(lazy_import("view.schedule_picture:svg")(self))
 
     def _repr_html_(self) -> str:
-        return str(import_view("schedule_page").frame(self))
+        return str(lazy_import("view.schedule_page:frame")(self))
 
     def __repr__(self) -> str:
         return f"<Schedule of {single_line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks>"

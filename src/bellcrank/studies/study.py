@@ -15,7 +15,6 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.content_digest.package_versions import code_versions
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.lazy_import import import_view
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
@@ -178,8 +177,9 @@ class Study:
 
     def _repr_html_(self) -> str:
         from bellcrank.studies.study_page import study_html
+        from bellcrank.view.notebook import frame
 
-        return str(import_view("notebook").frame(str(self), study_html(self), 640))
+        return frame(str(self), study_html(self), 640)
 
     def __str__(self) -> str:
         failed = self.failures

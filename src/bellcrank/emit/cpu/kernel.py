@@ -283,10 +283,7 @@ class Kernel(Arguments):
 
     def _compile_graph(self, graph: Graph) -> Kernel:
         """Compile another graph for the same target."""
-        build, where = lazy_import("build.compiling"), lazy_import("build.stages").Where
-        kernel: Kernel = build.compile_graph(
-            graph, where(self.target, self.signature.dtype, self.threads), "", self.parameters
-        )
+        kernel: Kernel = lazy_import("build.compiling:compile_alike")(self, graph)
         return kernel
 
     @property

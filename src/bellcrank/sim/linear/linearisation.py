@@ -14,7 +14,7 @@ from bellcrank.build.compiling import DEFAULT_TARGET
 from bellcrank.build.stages import Where
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.integrate import integrator as integrator_of
-from bellcrank.lazy_import import import_view
+from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
@@ -233,7 +233,7 @@ class Linear:
     def _repr_html_(self) -> str:
         known = not self.batch and bool(np.isfinite(self.A).all())
         poles = np.linalg.eigvals(self.A) if known else np.zeros(0)
-        return str(import_view("notebook").poles(str(self), poles, self.step is not None))
+        return str(lazy_import("view.notebook:poles")(str(self), poles, self.step is not None))
 
     def __str__(self) -> str:
         n, m = len(self.states), len(self.inputs)

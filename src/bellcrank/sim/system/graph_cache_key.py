@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellcrank import lazy_import
+from bellcrank import compiled_quantity
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.emit.constant_changes import changed_constants
 from bellcrank.model import Mechanism
@@ -28,4 +28,4 @@ def graph_cache_key(plant: Mechanism | System) -> tuple[Any, ...]:
             functions = digest.digest(plant)
         except UnidentifiedError:
             functions = object()
-    return lazy_import.discard_count(), changed_constants(), functions
+    return compiled_quantity.discard_count(), changed_constants(), functions
