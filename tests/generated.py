@@ -25,32 +25,20 @@ TYPES = {
     "out": "Array | None",
 }
 
-QUANTITIES = '''"""Quantities of a mechanism, as its methods.
-
-Written from the table in dynamics/quantities.py by tests/generated.py: change the generator and not this file. On a
-mechanism each name is the compiled kernel; the functions here serve help(), editors and type checkers, and run only
-where a method is called on the class.
-"""
-
-from __future__ import annotations
+QUANTITIES = '''"""Types and texts of all quantities. Written from dynamics/quantities.py by tests/generated.py."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
-from bellcrank.compiled_quantity import compiled_quantity
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 Array = np.ndarray[Any, Any]
-
+NAMES: list[str]
 
 class Quantities:
-    """Signatures and documentation of all quantities of a mechanism."""
-
 '''
 
 FACE = '''"""The public names with their types. Written from the table in __init__.py by tests/generated.py."""
@@ -72,17 +60,15 @@ def drive(mechanism: Mechanism | System, rate: float = ..., *, seconds: float, *
 
 
 def quantities() -> str:
-    """Return the text of model/quantities.py."""
-    return _formatted(QUANTITIES + "\n".join(map(_method, SHIPPED.values())), "quantities.py")
+    """Return the text of model/quantities.pyi."""
+    return _formatted(QUANTITIES + "\n".join(map(_method, SHIPPED.values())), "quantities.pyi")
 
 
 def _method(q: Quantity) -> str:
     first, named = q.arguments
     arguments = ", ".join(["self", *map(_typed, first), "*", *map(_typed, named)])
-    given = ", ".join(f"{x}={x}" if x in ARGUMENT_DEFAULTS else x for x in (*first, *named))
-    text = f'"""{q.help()}\n"""\nreturn self.{q.name}({given})\n'
     result = q.result.__name__ if q.result else "Array"
-    return indent(f"@compiled_quantity\ndef {q.name}({arguments}) -> {result}:\n{indent(text, '    ')}", "    ")
+    return indent(f"def {q.name}({arguments}) -> {result}:\n" + indent(f'"""{q.help()}\n"""\n', "    "), "    ")
 
 
 def _typed(name: str) -> str:
@@ -106,4 +92,4 @@ def _formatted(text: str, name: str) -> str:
     return text
 
 
-FILES = {PACKAGE / "model/quantities.py": quantities, PACKAGE / "__init__.pyi": face}
+FILES = {PACKAGE / "model/quantities.pyi": quantities, PACKAGE / "__init__.pyi": face}

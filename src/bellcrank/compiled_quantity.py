@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from bellcrank.lazy_import import lazy_import
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 # Mechanisms, and the names of their compiled quantities.
 _compiled_names: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 _compiled_names_lock = Lock()  # held while _compiled_names is changed or traversed
@@ -17,28 +17,28 @@ _discard_count = [0]  # number of times that compiled quantities were discarded
 
 
 class CompiledQuantity:
-    """Descriptor of a quantity: the compiled kernel on a mechanism, the documented function on the class.
+    """Descriptor of a quantity: the compiled kernel on a mechanism, a documented function on the class.
 
     The kernel is created by build/kernels.py.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function, self.__doc__ = function, function.__doc__
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __get__(self, mechanism: Any, owner: type | None = None) -> Callable[..., Any]:
         if mechanism is None:
-            return self.function
-        name = self.function.__name__
-        kernel_function: Callable[..., Any] = lazy_import("build.kernels:bound")(mechanism, name)
-        mechanism.__dict__[name] = kernel_function  # the next access is a plain dictionary look-up
+            return self.class_function
+        kernel_function: Callable[..., Any] = lazy_import("build.kernels:bound")(mechanism, self.name)
+        mechanism.__dict__[self.name] = kernel_function  # the next access is a plain dictionary look-up
         with _compiled_names_lock:
-            _compiled_names.setdefault(mechanism, set()).add(name)
+            _compiled_names.setdefault(mechanism, set()).add(self.name)
         return kernel_function
 
-
-def compiled_quantity(function: Function) -> Function:
-    """Mark the method `function` as a compiled quantity; type checkers see its declared signature."""
-    return cast(Function, CompiledQuantity(function))
+    @cached_property
+    def class_function(self) -> Callable[..., Any]:
+        """Function with the signature and the text of the quantity, for help() and calls on the class."""
+        function: Callable[..., Any] = lazy_import("dynamics.quantities:class_function")(self.name)
+        return function
 
 
 def discard_compiled() -> None:

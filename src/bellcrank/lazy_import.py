@@ -15,6 +15,7 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "dynamics.loops:assemble": ("model.mechanism",),
     "dynamics.loops:analysis": ("model.mechanism",),
     "build.kernels:bound": ("compiled_quantity",),
+    "dynamics.quantities:class_function": ("compiled_quantity",),
     # derivatives of a kernel are kernels
     "build.compiling:compile_alike": ("emit.cpu.kernel",),
     # packages that extend bellcrank, and the digest of their files

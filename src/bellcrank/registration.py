@@ -15,7 +15,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from bellcrank.compiled_quantity import compiled_quantity, discard_compiled
+from bellcrank.compiled_quantity import CompiledQuantity, discard_compiled
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.quoting import name_problem, quoted_name
 
@@ -236,11 +236,7 @@ def _quantity_entry(name: str, thing: Any) -> Any:
         if x not in INPUTS:
             raise InputError(f'register: quantity "{name}": {unknown("input", x, INPUTS)}')
 
-    def call_quantity(self: Any, *args: Any, **named: Any) -> Any:
-        return getattr(self, name)(*args, **named)
-
-    call_quantity.__name__, call_quantity.__qualname__, call_quantity.__doc__ = name, f"Mechanism.{name}", thing.help()
-    setattr(Mechanism, name, compiled_quantity(call_quantity))
+    setattr(Mechanism, name, CompiledQuantity(name))
     return thing
 
 

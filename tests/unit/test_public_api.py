@@ -202,10 +202,11 @@ def test_help_needs_no_compiler() -> None:
     code = """
 import sys, pydoc, bellcrank as bc
 print(pydoc.plain(pydoc.render_doc(bc.Mechanism)))
-assert not any(name in sys.modules for name in ("llvmlite", "bellcrank.build", "bellcrank.dynamics"))
+heavy = ("llvmlite", "bellcrank.build", "bellcrank.emit", "bellcrank.dynamics.rnea")
+assert not any(name in sys.modules for name in heavy)
 """
     said = python(code)
-    assert "forward_dynamics(self, q: 'ArrayLike', v: 'ArrayLike', tau: 'ArrayLike', p" in said
+    assert "forward_dynamics(self, q, v, tau, p=None" in said
     assert "assemble(self, q_guess" in said
 
 

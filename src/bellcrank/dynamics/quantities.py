@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from textwrap import wrap
+from typing import Any
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
@@ -171,7 +172,7 @@ ARGUMENT_DEFAULTS = {
 BATCH_HINT = (
     "Arrays may have any leading axes (...), which broadcast: a batch of states in one call. SI units and radians."
 )
-HELP_WIDTH = 112  # columns of a help text, which is indented by 8 in model/quantities.py
+HELP_WIDTH = 112  # columns of a help text, which is indented by 8 in model/quantities.pyi
 KERNEL_HINT = 'bc.kernel(mechanism, "{name}", ...) offers other methods, float32, threads and GPUs.'
 
 
@@ -397,6 +398,19 @@ def quantity(name: str) -> Quantity:
     if name not in QUANTITIES:
         raise InputError(unknown("quantity", name, QUANTITIES))
     return QUANTITIES[name]
+
+
+def class_function(name: str) -> Callable[..., Any]:
+    """Return the function that stands for the quantity `name` on the class Mechanism: it calls that of its argument."""
+    row = quantity(name)
+
+    def call_quantity(self: Any, *arguments: Any, **named: Any) -> Any:
+        return getattr(self, name)(*arguments, **named)
+
+    first = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    call_quantity.__name__, call_quantity.__qualname__, call_quantity.__doc__ = name, f"Mechanism.{name}", row.help()
+    call_quantity.__signature__ = Signature([first, *row.signature().parameters.values()])  # type: ignore[attr-defined]
+    return call_quantity
 
 
 def shape_of(name: str, tree: Tree, frames: tuple[str, ...] = ()) -> tuple[int, ...]:
