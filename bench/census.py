@@ -199,7 +199,7 @@ def row_of(m: Any, quantity: str, method: str, dtype: str) -> Row:
     import bellcrank as bc
     from bellcrank.build import graphs
     from bellcrank.dynamics.quantities import QUANTITIES
-    from bellcrank.dynamics.requests import Request
+    from bellcrank.dynamics.quantity_requests import Request
 
     frame = list(m.frames)[-1] if QUANTITIES[quantity].option == "frame" else ""
     try:

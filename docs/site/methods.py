@@ -13,7 +13,7 @@ import bellcrank as bc
 from bellcrank.build import equations, graphs
 from bellcrank.cli.bibtex import bibtex
 from bellcrank.dynamics import QUANTITIES
-from bellcrank.dynamics.table import SHIPPED, Method
+from bellcrank.dynamics.method_table import SHIPPED, Method
 
 SIZES = (2, 6, 12, 30)
 LARGEST = {"absolute": 12, "joint_coordinates_recursive": 30}  # so many joints, where tracing takes long

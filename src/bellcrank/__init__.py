@@ -46,7 +46,7 @@ _PUBLIC_NAMES = {
     # quantities and their compilation
     "dynamics": ("methods",),
     "build.kernels": ("kernel",),
-    "build.compiling": ("compile",),
+    "build.function_compilation": ("compile",),
     "build.equations": ("equations",),
     "build.schedules": ("schedule",),
     "emit.cpu.kernel": ("Kernel",),
@@ -66,12 +66,12 @@ _PUBLIC_NAMES = {
     "sim.stepper.stepper_factory": ("stepper",),
     "sim.realtime.realtime_drive": ("Drive", "drive"),
     "studies.study": ("Study", "study"),
-    "studies.ranges": ("log_uniform", "normal", "uniform"),
+    "studies.distributions": ("log_uniform", "normal", "uniform"),
     "identify.output_error": ("fit",),
-    "identify.search": ("Fit",),
-    "identify.design": ("Minimum", "minimize"),
+    "identify.parameter_search": ("Fit",),
+    "identify.design_optimisation": ("Minimum", "minimize"),
     "exporting.export": ("export",),
-    "build.stages": ("Where",),
+    "build.compilation": ("Where",),
     "record": ("Record", "load_record"),
     # for traced functions: controls, forces, arguments of bc.compile
     "scalar": (

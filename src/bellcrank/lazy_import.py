@@ -17,7 +17,7 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "build.kernels:bound": ("compiled_quantity",),
     "dynamics.quantities:class_function": ("compiled_quantity",),
     # derivatives of a kernel are kernels
-    "build.compiling:compile_alike": ("emit.cpu.kernel",),
+    "build.function_compilation:compile_alike": ("emit.cpu.kernel",),
     # packages that extend bellcrank, and the digest of their files
     "registration:register_entry": ("plugins",),
     "emit.cache": ("plugins",),

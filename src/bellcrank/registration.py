@@ -203,10 +203,10 @@ def _joint_entry(name: str, thing: Any) -> Any:
 
 
 def _method_entry(name: str, thing: Any) -> Any:
-    from bellcrank.dynamics import table
+    from bellcrank.dynamics import method_table
     from bellcrank.dynamics.quantities import QUANTITIES
 
-    if isinstance(thing, table.Method):
+    if isinstance(thing, method_table.Method):
         return _checked_name("method", name, thing)
     single = inspect.isfunction(thing)
     holder = SimpleNamespace(**{thing.__name__: thing}) if single else thing
@@ -222,7 +222,7 @@ def _method_entry(name: str, thing: Any) -> Any:
         frame = {"frame": ""} if QUANTITIES[key].option == "frame" else {}
         _check_callable("method", f"{name}: {key}", getattr(holder, key), "tree", *QUANTITIES[key].inputs, **frame)
     summary = (inspect.getdoc(thing) or f"{getattr(thing, '__module__', None) or name}, of your own").partition("\n")[0]
-    return table.Method(name, holder, tuple(solved_quantities), table.ANY, summary, regrouped=False)
+    return method_table.Method(name, holder, tuple(solved_quantities), method_table.ANY, summary, regrouped=False)
 
 
 def _quantity_entry(name: str, thing: Any) -> Any:
@@ -286,7 +286,7 @@ KINDS: dict[str, _KindRow] = {
     "language": _KindRow("build.equations", "TEXT_TARGETS", _function_entry("language", "sheet", "digits")),
     "machine": _KindRow("scheduling.machines", "LAYOUTS", _sized_entry("machine"), reserved=("gpu", "threads")),
     "mechanism": _KindRow("zoo", "TABLE", _sized_entry("mechanism")),
-    "method": _KindRow("dynamics.table", "METHODS", _method_entry),
+    "method": _KindRow("dynamics.method_table", "METHODS", _method_entry),
     "processor": _KindRow("scheduling.machines", "KINDS", _function_entry("processor", "topology")),
     "program": _KindRow("build.schedules", "PROGRAMS", _function_entry("program", "mechanism", "numbers", "kind")),
     "quantity": _KindRow("dynamics.quantities", "QUANTITIES", _quantity_entry),

@@ -11,7 +11,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.dynamics import kinematics
 from bellcrank.model import Mechanism
-from bellcrank.sim.system.motions import free_shares
+from bellcrank.sim.system.prescribed_motions import free_shares
 from crossing.files import by_file
 from crossing.mechanisms import TAIL, on_body, tree, with_loops
 from crossing.pairwise import Case

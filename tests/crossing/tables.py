@@ -6,7 +6,7 @@ import inspect
 
 from bellcrank import forces
 from bellcrank.actuators import ACTUATORS
-from bellcrank.build.stages import TARGETS
+from bellcrank.build.compilation import TARGETS
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops.constraint_equations import CLOSURES
 from bellcrank.dynamics.quantities import QUANTITIES

@@ -15,7 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.model import Mechanism
-from bellcrank.sim.system.frame_passes import MIN_BODIES
+from bellcrank.sim.system.rolled_frame_motion import MIN_BODIES
 from cores import cheap
 from crossing.laws import same
 from crossing.mechanisms import on_body

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics import crba, requests
+from bellcrank.dynamics import crba, quantity_requests
 from bellcrank.sim.system.graph_cache_key import graph_cache_key
 
 GAIN = 2.0
@@ -99,13 +99,13 @@ def test_unchanged_plant_is_prepared_once() -> None:
 
 
 def test_changed_threshold_or_method_invalidates_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bellcrank.dynamics.table import METHODS
+    from bellcrank.dynamics.method_table import METHODS
     from bellcrank.registration import _registered
 
     m = pendulum()
     first = graph_cache_key(m)
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 7)
+        patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 7)
         assert graph_cache_key(m) != first
     assert graph_cache_key(m) == first
     try:

@@ -31,9 +31,9 @@ from bellcrank.forces import (
 )
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
-from bellcrank.sim.program import stiff_elements
+from bellcrank.sim.program import element_stability
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.system import element_passes, frame_passes
+from bellcrank.sim.system import rolled_element_forces, rolled_frame_motion
 from trees import close, few, random_tree, trees
 
 PROGRESSIVE = curve([(-0.5, -900.0), (-0.1, -50.0), (0.0, 0.0), (0.1, 60.0), (0.5, 400.0)])
@@ -90,9 +90,9 @@ def results(m: Mechanism, elements: list[Element]) -> tuple[Any, Any, Any]:
 
 
 def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
-    patch.setattr(frame_passes, "MIN_BODIES", 1)
-    patch.setattr(frame_passes, "MIN_CLASS_SIZE", 0)
-    patch.setattr(element_passes, "MIN_KIND_SIZE", few)
+    patch.setattr(rolled_frame_motion, "MIN_BODIES", 1)
+    patch.setattr(rolled_frame_motion, "MIN_CLASS_SIZE", 0)
+    patch.setattr(rolled_element_forces, "MIN_KIND_SIZE", few)
 
 
 @few(3)
@@ -105,7 +105,7 @@ def test_passes_agree_with_written_out_elements(m: Mechanism, few: int, slots: i
     want = results(m, everything(m, ends))
     with pytest.MonkeyPatch.context() as patch:
         looped(patch, few)
-        patch.setattr(element_passes, "MAX_BODY_WRENCHES", slots)
+        patch.setattr(rolled_element_forces, "MAX_BODY_WRENCHES", slots)
         found = results(m, everything(m, ends))
     close(found[0], want[0], 1e-10)
     close(found[1], want[1], 1e-10)
@@ -229,7 +229,7 @@ def test_element_frequencies_agree_without_the_mass_matrix(m: Mechanism) -> None
         return
     elements = everything(m, pairs)
     close(
-        stiff_elements._frequencies_by_bodies(m.tree, m, elements, q),
-        stiff_elements._frequencies_by_matrix(m.tree, m, elements, q),
+        element_stability._frequencies_by_bodies(m.tree, m, elements, q),
+        element_stability._frequencies_by_matrix(m.tree, m, elements, q),
         1e-8,
     )

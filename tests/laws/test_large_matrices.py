@@ -15,7 +15,7 @@ from bellcrank.errors import InputError
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the threshold to some forty bodies."""
-    monkeypatch.setattr("bellcrank.dynamics.requests.MAX_STRAIGHT_OPERATIONS", 2_000)
+    monkeypatch.setattr("bellcrank.dynamics.quantity_requests.MAX_STRAIGHT_OPERATIONS", 2_000)
     monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 2_000)
 
 

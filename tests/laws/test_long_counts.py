@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build.stages import Where
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.build.compilation import Where
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
 from bellcrank.graph.action import DRAWN
@@ -196,7 +196,7 @@ def test_actions(dtype: str, expected: Expected) -> None:
     limit = float(expected.first + 4 * 5)
     task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
     made = ActionBuilder(
-        sim.program.dynamics, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype
+        sim.program.system_graphs, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype
     ).action()
     begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
     c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []

@@ -33,7 +33,7 @@ from bellcrank.graph import Recursion
 from bellcrank.identify.excitation import Excitation
 from bellcrank.sim.settings import Solver
 from bellcrank.studies import study_page as study_page
-from bellcrank.studies.points import points as points_of
+from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.study import _manifest, _simulators
 from bellcrank.studies.study_folder import StudyFolder
 from bellcrank.studies.study_setup import study_setup

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES, applicable_methods
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters
 from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees

@@ -16,9 +16,9 @@ from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import trace
 from bellcrank.graph.inline import inline_small
 from bellcrank.scalar import where
-from bellcrank.sim.constraints.joined_partitions import LARGEST_PARTITION_COUNT, chosen_partitions
 from bellcrank.sim.constraints.loop_closure import MAX_E
 from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+from bellcrank.sim.constraints.multi_partition_program import LARGEST_PARTITION_COUNT, chosen_partitions
 from targets.test_c99 import needs_cc
 from targets.test_export_c import ran
 from targets.test_export_wasm import given, needs_node, row, said

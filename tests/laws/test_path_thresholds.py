@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, DCMotor
-from bellcrank.build.compiling import DEFAULT_TARGET
+from bellcrank.build.function_compilation import DEFAULT_TARGET
 from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.sim.linear.linearisation import prepare
 from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions

@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.sim.system.motions import MIN_FREE_SHARE, free_shares, lost_motion
+from bellcrank.sim.system.prescribed_motions import MIN_FREE_SHARE, free_shares, lost_motion
 
 HELD_TEXT = "determine its velocity, so no force can impose another one"
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from bellcrank import simulate, zoo
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.recursion.link_classes import link_classes
-from bellcrank.dynamics.requests import Request
 from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import columnwise_jacobians, graphs, rolling_policy
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.dynamics import METHODS, requests, shape_of
+from bellcrank.dynamics import METHODS, quantity_requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from trees import close, few, random_tree, trees
@@ -50,7 +50,7 @@ def state(m: Mechanism, quantity: str, frames: tuple[str, ...] = (), batch: tupl
 
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every mechanism as a large one."""
-    monkeypatch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+    monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
     monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
     monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import columnwise_jacobians, graphs, rolled_springs, rolling_policy
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.dynamics import METHODS, requests, shape_of
+from bellcrank.dynamics import METHODS, quantity_requests, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES
-from bellcrank.dynamics.recursion.body_quantities import BODY_QUANTITIES
+from bellcrank.dynamics.recursion.recursion_table import BODY_QUANTITIES
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.model import Mechanism
@@ -169,7 +169,7 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
         q, v, _ = small.random(1, (2,))
         want = small.coriolis_matrix(q, v), small.mass_matrix_factors(q)
         with monkeypatch.context() as patch:
-            patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 1)
+            patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
             patch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
             patch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
             assert "matrix_of" in large.coriolis_matrix.__code__.co_name

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import graphs, rolled_springs
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import is_rollable, rolled_graph
 from bellcrank.dynamics import METHODS, aba, crba, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.recursion import link_classes
-from bellcrank.dynamics.recursion.body_quantities import BODY_QUANTITIES
+from bellcrank.dynamics.recursion.recursion_table import BODY_QUANTITIES
 from bellcrank.dynamics.shared_coordinates import MAX_OPEN_SLOTS, collect_shared_coordinates
 from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.graph import Graph, Recursion

@@ -9,11 +9,11 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import graph
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.build.segmented_recursion import segmented_graph
-from bellcrank.build.stages import Where
 from bellcrank.dynamics import shape_of
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion

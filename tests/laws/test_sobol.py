@@ -10,7 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.studies.points import points
+from bellcrank.studies.sampling_plans import points
 from bellcrank.studies.sensitivity import Indices, sobol_indices
 
 distributed = pytest.importorskip("distributed")

@@ -21,7 +21,7 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim.program import step_check
-from bellcrank.sim.system.nominals import nominals
+from bellcrank.sim.system.nominal_values import nominals
 from bellcrank.sim.system.systems import System, system
 from trees import random_tree
 

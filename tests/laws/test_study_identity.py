@@ -278,7 +278,7 @@ def test_a_damaged_manifest_is_refused(cluster: Any, tmp_path: Path) -> None:
 
 
 def _setup() -> StudySetup:
-    from bellcrank.studies.points import points
+    from bellcrank.studies.sampling_plans import points
     from bellcrank.studies.study_setup import study_setup
 
     made = points({"hinge.q": [0.1]}, None, None, 0)

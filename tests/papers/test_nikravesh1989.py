@@ -24,7 +24,7 @@ from bellcrank.dynamics import METHODS, kinematics
 from bellcrank.dynamics.historical import absolute_coordinates
 from bellcrank.dynamics.historical.cut_joints import constraints
 from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodies, propagate_velocities
-from bellcrank.dynamics.sweep import joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import joint_elements, subspace_motion
 from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
 from bellcrank.papers.nikravesh.speedup_limits import (

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.graphs import choose_graph, graph
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.cpu import costs as model
 from bellcrank.emit.cpu.costs import (
     CALIBRATION_SAMPLES,
@@ -29,7 +29,7 @@ from bellcrank.emit.cpu.costs import (
 from bellcrank.graph import trace
 from bellcrank.graph.inline import inline_small
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
-from bellcrank.sim.run.step_time import step_time
+from bellcrank.sim.run.step_time_prediction import step_time
 
 
 def test_parts_of_a_graph() -> None:

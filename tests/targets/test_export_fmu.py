@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.errors import CompileError, InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting import compilers

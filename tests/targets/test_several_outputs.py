@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.build.compiling import compile_graph
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.graph import Graph
 from bellcrank.sim.linear.linearisation import prepare

@@ -16,7 +16,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.studies.chunk_worker import chunk_table
-from bellcrank.studies.points import points
+from bellcrank.studies.sampling_plans import points
 from bellcrank.studies.study_setup import study_setup
 
 pytest.importorskip("distributed")

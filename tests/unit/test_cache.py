@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import stages
-from bellcrank.dynamics import requests
-from bellcrank.dynamics.table import ANY, METHODS, SHIPPED, Method
+from bellcrank.build import compilation
+from bellcrank.dynamics import quantity_requests
+from bellcrank.dynamics.method_table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache, constant_changes
 from bellcrank.model import Loop, Mechanism, Spring
 from bellcrank.model.joints import KINDS
@@ -61,7 +61,7 @@ def test_kernel_found_by_its_request_is_not_traced(
     folder: Path, arm: Mechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel that is found by its request is not traced, because tracing would slow every start of a process."""
-    assert stages.tables_as_shipped()
+    assert compilation.tables_as_shipped()
     first = bc.kernel(arm, "mass_matrix")
 
     def traced(*_: Any) -> Any:
@@ -129,7 +129,7 @@ OWN = """
 import sys, types
 import numpy as np
 import bellcrank as bc
-from bellcrank.dynamics.table import ANY, METHODS, Method
+from bellcrank.dynamics.method_table import ANY, METHODS, Method
 import own
 
 METHODS["own"] = Method("own", own, ("gravity_torque",), ANY, "luh1980")
@@ -218,8 +218,8 @@ def test_replaced_method_and_joint_change_the_key(folder: Path, monkeypatch: pyt
     for table, key, row in ((METHODS, "rnea", crba), (KINDS, "revolute", type("Own", (KINDS["revolute"],), {}))):
         with monkeypatch.context() as patch:
             patch.setitem(table, key, row)
-            assert not stages.tables_as_shipped()
-        assert stages.tables_as_shipped()
+            assert not compilation.tables_as_shipped()
+        assert compilation.tables_as_shipped()
     assert np.array_equal(bc.kernel(arm, "gravity_torque", method="rnea")(np.zeros(3)), right)
 
 
@@ -474,7 +474,7 @@ def test_constants_are_as_their_files_have_them() -> None:
     ]
     assert other == []
     assert constant_changes.changed_constants() == ""
-    some = {("dynamics.requests", "MAX_STRAIGHT_OPERATIONS"), ("emit.cpu.target", "SEGMENT_BODIES")}
+    some = {("dynamics.quantity_requests", "MAX_STRAIGHT_OPERATIONS"), ("emit.cpu.target", "SEGMENT_BODIES")}
     assert {(f"bellcrank.{module}", name) for module, name in some} <= set(known)
     assert len(known) > 500
 
@@ -511,7 +511,7 @@ def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pyte
     straight = made()
     assert made().from_cache
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "MAX_STRAIGHT_OPERATIONS", 300)
+        patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 300)
         rolled = made()
         assert not rolled.from_cache
         assert type(rolled.graph) is not type(straight.graph)

@@ -66,7 +66,7 @@ import time
 import bellcrank as bc
 from bellcrank import plugins
 from bellcrank.build import stages
-from bellcrank.dynamics.table import METHODS
+from bellcrank.dynamics.method_table import METHODS
 
 
 def mass_matrix(tree, q):

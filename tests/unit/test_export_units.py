@@ -8,7 +8,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PID, DCMotor
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting.export_content import effort_driven
 from bellcrank.exporting.fmi_variables import FmiVariables

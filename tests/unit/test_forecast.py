@@ -12,8 +12,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import memory_limits, progress
-from bellcrank.build import forecast, graphs, schedules
-from bellcrank.dynamics.requests import Request
+from bellcrank.build import compile_time_forecast, graphs, schedules
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
 from bellcrank.graph import recursion, recursion_nodes
@@ -27,7 +27,7 @@ def test_forecast_bytes_grow_with_bodies_or_operations() -> None:
     straight = graphs.build_forecast(chain, DYNAMICS, calls=False)
     assert rolled.seconds < 2.0 < straight.seconds
     assert straight.bytes > 50 * rolled.bytes
-    assert straight.bytes == forecast.OPERATION_BYTES * straight.operations
+    assert straight.bytes == compile_time_forecast.OPERATION_BYTES * straight.operations
 
 
 def test_the_forecast_of_written_out_code_is_about_right() -> None:
@@ -43,7 +43,7 @@ def test_the_forecast_of_written_out_code_is_about_right() -> None:
 
 def test_graph_beyond_memory_raises_before_tracing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
-    monkeypatch.setattr(forecast, "free_memory", lambda: 1e5)
+    monkeypatch.setattr(compile_time_forecast, "free_memory", lambda: 1e5)
     monkeypatch.setattr(graphs, "trace_quantity", lambda *_: pytest.fail("it was begun"))
     what = r"forward_dynamics of chain70: about [\d,]+ operations, .* 0.0 GB are free"
     with pytest.raises(InputError, match=what):
@@ -60,7 +60,7 @@ def test_recursion_beyond_memory_is_not_written_out(monkeypatch: pytest.MonkeyPa
 
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
-    monkeypatch.setattr(forecast, "WARNING_SECONDS", 1e-3)
+    monkeypatch.setattr(compile_time_forecast, "WARNING_SECONDS", 1e-3)
     monkeypatch.setattr(graphs, "is_small", lambda *_: False)  # otherwise the forecast would not run
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.dynamics.sweep import subspace_motion
+from bellcrank.dynamics.tree_sweeps import subspace_motion
 from bellcrank.errors import ModelError
 from bellcrank.graph import trace
 from bellcrank.model import Body, Frame, Joint, mechanism_of

@@ -18,11 +18,11 @@ import bellcrank as bc
 import tables
 from bellcrank import registration
 from bellcrank.actuators import ACTUATORS, Actuator
-from bellcrank.build import graphs, stages
+from bellcrank.build import compilation, graphs
 from bellcrank.build.schedules import MethodSchedule
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, crba, kinematics
 from bellcrank.dynamics.loops.constraint_equations import CLOSURES
-from bellcrank.dynamics.table import TREES
+from bellcrank.dynamics.method_table import TREES
 from bellcrank.integrate.runge_kutta import explicit
 from bellcrank.integrate.tableaus import Tableau
 from bellcrank.model.joint_laws import check_joint_type
@@ -37,7 +37,7 @@ from bellcrank.spatial.vector import Force, Motion
 def as_before() -> Iterator[None]:
     with tables.restored():
         yield
-    assert stages.tables_as_shipped()
+    assert compilation.tables_as_shipped()
 
 
 def times(factor: float) -> Any:
@@ -59,7 +59,7 @@ def test_custom_method() -> None:
     right = arm.mass_matrix(q)
     mine = times(2.0)
     assert bc.register("method", "mine", mine) is mine
-    assert not stages.tables_as_shipped()  # hence everything is traced
+    assert not compilation.tables_as_shipped()  # hence everything is traced
     k = bc.kernel(arm, "mass_matrix", method="mine")
     assert k.method == "mine"
     np.testing.assert_allclose(k(q), 2.0 * right, rtol=1e-14)
@@ -354,7 +354,7 @@ def test_invalid_registrations_raise(kind: Any, name: Any, thing: Any, words: st
     with pytest.raises(bc.InputError) as error:
         bc.register(kind, name, thing)
     assert words in str(error.value)
-    assert stages.tables_as_shipped()  # nothing stays registered
+    assert compilation.tables_as_shipped()  # nothing stays registered
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError, ReadError
-from bellcrank.studies.points import points, read_table, saltelli
+from bellcrank.studies.sampling_plans import points, read_table, saltelli
 
 pytest.importorskip("scipy")
 

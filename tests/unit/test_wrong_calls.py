@@ -26,7 +26,7 @@ from bellcrank.identify.output_error import _starting_point as output_error_nomi
 from bellcrank.model import Mechanism
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import beam_modes
-from bellcrank.studies.points import points as points_of
+from bellcrank.studies.sampling_plans import points as points_of
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -1,7 +1,7 @@
 """Matrices of large mechanisms, computed column by column: a batch of directions through one recursion.
 
 This covers derivatives; the mass matrix and its inverse, which are derivatives too; and matrices whose product with a
-vector is defined body by body (dynamics/recursion/body_columns.py). Written out, they take dozens of operations for
+vector is defined body by body (dynamics/recursion/matrix_columns.py). Written out, they take dozens of operations for
 every pair of bodies, which is too much to compile from about a hundred bodies on. The tangent of a recursion is a
 recursion, and all directions together are a batch of it, in lanes.
 """
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import is_rolled, prefer_rolled, trace_quantity
 from bellcrank.build.rolled_recursion import is_rollable, rolled_graph
 from bellcrank.build.rolling_policy import rolling_pays
 from bellcrank.build.wrench_arguments import stack_wrenches
 from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
-from bellcrank.dynamics.requests import MAX_STRAIGHT_OPERATIONS, Request
+from bellcrank.dynamics.quantity_requests import MAX_STRAIGHT_OPERATIONS, Request
 from bellcrank.errors import InputError
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.interpreter import checked_inputs

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.build.compiling import compile_graph
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 

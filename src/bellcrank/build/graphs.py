@@ -23,7 +23,7 @@ from bellcrank.dynamics import (
     quantity,
     shape_of,
 )
-from bellcrank.dynamics.requests import Request, check_request, fits_straight_code, has_few_numbers
+from bellcrank.dynamics.quantity_requests import Request, check_request, fits_straight_code, has_few_numbers
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline
@@ -31,7 +31,7 @@ from bellcrank.graph.recursion import MAX_WRITTEN_OPERATIONS
 from bellcrank.model import Mechanism, Tree, regrouped
 
 if TYPE_CHECKING:
-    from bellcrank.build.forecast import Forecast
+    from bellcrank.build.compile_time_forecast import Forecast
     from bellcrank.dynamics.loops.loop_layer import LoopLayer
 
 MAX_OPERATIONS = 10_000_000  # operations of a graph, roughly
@@ -212,7 +212,7 @@ def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forec
     calls
         Whether the target supports rolled loops.
     """
-    from bellcrank.build import forecast
+    from bellcrank.build import compile_time_forecast
     from bellcrank.build.rolled_recursion import count_classes
     from bellcrank.build.rolled_tree_terms import count_passes, has_rolled_tree_terms
 
@@ -225,8 +225,8 @@ def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forec
     if rolled_up or all(
         is_rolled_dca(mechanism, request, m) for m in methods
     ):  # divide and conquer is rolled on every target
-        return forecast.rolled_forecast(min(work), len(tree.links), count_classes(tree))
-    return forecast.straight_forecast(work)
+        return compile_time_forecast.rolled_forecast(min(work), len(tree.links), count_classes(tree))
+    return compile_time_forecast.straight_forecast(work)
 
 
 def trace_quantity(mechanism: Mechanism, request: Request, base_method: Method) -> Graph:

@@ -2,7 +2,7 @@
 
     Mechanism, Request --chosen--> Graph --built--> Kernel
 
-The first step is in graphs.py, the second, which is the same for all graphs, in stages.py.
+The first step is in graphs.py, the second, which is the same for all graphs, in compilation.py.
 
 Kernels, and the methods chosen by "auto", are cached on disk under the request and found again without tracing. This
 holds as long as the tables contain only the rows shipped with the package, whose source digest is part of the key. A
@@ -23,7 +23,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import kernel_selection
-from bellcrank.build.stages import (
+from bellcrank.build.compilation import (
     Job,
     Where,
     build_kernel,
@@ -32,11 +32,11 @@ from bellcrank.build.stages import (
     tables_as_shipped,
     uses_several_cores,
 )
-from bellcrank.build.stages import target_of as target_of
+from bellcrank.build.compilation import target_of as target_of
 from bellcrank.build.wrench_arguments import kernel_with_wrenches
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.requests import Request, check_request, fits_straight_code
+from bellcrank.dynamics.quantity_requests import Request, check_request, fits_straight_code
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host

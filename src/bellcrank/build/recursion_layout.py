@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.quantities import POSITIONS as COORDINATES
-from bellcrank.dynamics.recursion.body_quantities import FRAMES, POSITIONS, SUM, VELOCITIES
 from bellcrank.dynamics.recursion.link_classes import Arrangement, LinkClass, arrange, link_classes
+from bellcrank.dynamics.recursion.recursion_table import FRAMES, POSITIONS, SUM, VELOCITIES
 from bellcrank.dynamics.shared_coordinates import SharedCoordinates, modal_constants
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates as shared_of
 from bellcrank.graph.cells import RESULT
@@ -37,7 +37,7 @@ class LayoutRequest:
     """Inputs and results of bodies besides their states.
 
     wrench_frames: frames on which wrenches act. seen_frames: frames whose poses are constants of their bodies, with
-    rotation if `with_rotation`. result_owner: the owners of the results (dynamics/recursion/body_quantities.py), with
+    rotation if `with_rotation`. result_owner: the owners of the results (dynamics/recursion/recursion_table.py), with
     `width` results each. coupled: whether links also need the coordinates that they share with others. shared: inputs
     that all bodies read, with their sizes.
     """

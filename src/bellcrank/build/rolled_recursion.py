@@ -22,7 +22,9 @@ from bellcrank.build.recursion_layout import (
     path_tree,
 )
 from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
-from bellcrank.dynamics.recursion.body_quantities import (
+from bellcrank.dynamics.recursion.body_recursion import BodyFrames, Ground, ground_of
+from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes
+from bellcrank.dynamics.recursion.recursion_table import (
     BODY_QUANTITIES,
     COLUMNS,
     FRAMES,
@@ -31,8 +33,6 @@ from bellcrank.dynamics.recursion.body_quantities import (
     SUM,
     BodyQuantity,
 )
-from bellcrank.dynamics.recursion.body_recursion import BodyFrames, Ground, ground_of
-from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes
 from bellcrank.dynamics.shared_coordinates import (
     SharedCoordinates,
     collect_shared_coordinates,

@@ -21,8 +21,8 @@ from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_RESULTS
 from bellcrank.build.rolled_recursion import rolled_function_graph, rolled_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.recursion.body_dynamics import observed_frames
 from bellcrank.dynamics.recursion.link_classes import folding_values
+from bellcrank.dynamics.recursion.recursive_aba_rnea import observed_frames
 from bellcrank.dynamics.springs import stretch_energy, tension_force
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape, trace

@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bellcrank.build.forecast import EQUATION_PASSES
+from bellcrank.build.compile_time_forecast import EQUATION_PASSES
 from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_graph
 from bellcrank.dynamics import Method, estimate, quantity, shape_of
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated_indices
 from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.loops.rank import LoopRank
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.recursion.link_classes import link_classes
-from bellcrank.dynamics.requests import Request
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism, Tree
 from bellcrank.model.parts import EQUATIONS, Loop

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bellcrank.build import rolled_springs
 from bellcrank.build.rolled_recursion import count_classes, count_numbers, has_shipped_joints, is_rollable, rolled_graph
 from bellcrank.build.segmented_recursion import finest_segmented_graph
-from bellcrank.dynamics import Method, estimate, quantity, requests, shape_of
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics import Method, estimate, quantity, quantity_requests, shape_of
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Tree
 
@@ -31,9 +31,12 @@ def should_roll(mechanism: Mechanism, tree: Tree, request: Request, base_method:
     """
     if not is_rollable(mechanism.tree, base_method.name, request.quantity):
         return False
-    numbers = count_numbers(tree, base_method.name, request.quantity, request.frame) / requests.MAX_STRAIGHT_NUMBERS
+    numbers = (
+        count_numbers(tree, base_method.name, request.quantity, request.frame) / quantity_requests.MAX_STRAIGHT_NUMBERS
+    )
     return rolling_pays(
-        tree, max(estimate(base_method.name, request.quantity, tree) / requests.MAX_STRAIGHT_OPERATIONS, numbers)
+        tree,
+        max(estimate(base_method.name, request.quantity, tree) / quantity_requests.MAX_STRAIGHT_OPERATIONS, numbers),
     )
 
 

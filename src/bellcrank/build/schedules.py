@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
-from bellcrank.build.stages import fit_segments, uses_several_cores
+from bellcrank.build.compilation import fit_segments, uses_several_cores
 from bellcrank.dynamics import Method
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph, Recursion

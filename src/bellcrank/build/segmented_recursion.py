@@ -21,7 +21,7 @@ from bellcrank.build.rolled_recursion import cell_class
 from bellcrank.dynamics.dca import branches
 from bellcrank.dynamics.quantities import POSITIONS
 from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes, periodic_runs
-from bellcrank.dynamics.recursion.segment_bodies import body, end, join, port
+from bellcrank.dynamics.recursion.recursive_dca import body, end, join, port
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Shape
 from bellcrank.graph.recursion import PlaceTree, Recursion, Run

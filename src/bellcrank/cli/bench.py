@@ -10,7 +10,7 @@ import typer
 from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, load_mechanism, screen
 from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 

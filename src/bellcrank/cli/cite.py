@@ -10,7 +10,7 @@ import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
 from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 
 

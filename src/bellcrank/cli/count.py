@@ -20,7 +20,7 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import candidates, quantity
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Recursion

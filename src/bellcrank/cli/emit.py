@@ -22,7 +22,7 @@ from bellcrank.cli import (
     load_mechanism,
     screen,
 )
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism

@@ -8,7 +8,7 @@ from bellcrank.build.graphs import choose_graph, trace_quantity
 from bellcrank.cli import screen
 from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import candidates
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.emit.cuda.state_loops import state_loop_code
 from bellcrank.emit.cuda.target import Cuda

@@ -9,7 +9,7 @@ from bellcrank.build.graphs import graph
 from bellcrank.cli import screen, timing
 from bellcrank.cli.screen import TableColumn
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, applicable_methods, candidates, estimate
-from bellcrank.dynamics.requests import Request, check_request
+from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit.cpu.costs import cheapest, costs
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism

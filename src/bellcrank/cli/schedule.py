@@ -24,7 +24,7 @@ from bellcrank.cli import (
 )
 from bellcrank.cli.page_files import write_pages
 from bellcrank.cli.screen import TableColumn
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build import graphs, kernels
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.emit.cpu.kernel import Kernel

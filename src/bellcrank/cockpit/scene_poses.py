@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.compiling import compile_graph
-from bellcrank.dynamics.sweep import poses
+from bellcrank.build.function_compilation import compile_graph
+from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.graph import trace
 from bellcrank.model import Frame, Mechanism
 from bellcrank.model.internal_frames import tree_of

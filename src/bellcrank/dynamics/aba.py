@@ -5,7 +5,7 @@ R. Featherstone, The calculation of robot dynamics using articulated-body inerti
 in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
 Solves: forward_dynamics. Any tree whose joints do not share coordinates (for those that do, see
-body_shared_dynamics.py); bodies may be flexible (aba_modes.py). Work O(n), span O(depth).
+shared_aba_rnea.py); bodies may be flexible (aba_modes.py). Work O(n), span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      articulated-body inertia of body i
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
@@ -21,7 +21,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.dynamics.aba_modes import Modes, initial_modes
-from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces, joint_elements, passive_torque, subspace_motion
+from bellcrank.dynamics.tree_sweeps import (
+    Vector,
+    Wrenches,
+    external_forces,
+    joint_elements,
+    passive_torque,
+    subspace_motion,
+)
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import NO_INERTIA, ArticulatedInertia, Inertia, articulated_inertia
@@ -109,7 +116,7 @@ def forward_dynamics(
     return a
 
 
-# -- the work of one body: the sweeps above use it for every body, and body_dynamics.py for link classes
+# -- the work of one body: the sweeps above use it for every body, and recursive_aba_rnea.py for link classes
 
 
 def transform_and_axes(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:

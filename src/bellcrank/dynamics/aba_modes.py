@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import ArticulatedInertia

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.sweep import poses
+from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat
 

@@ -23,7 +23,7 @@ from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import NO_MASS_MESSAGE, velocities
 from bellcrank.dynamics.momentum_moments import MomentumMoments, rigid_momentum_moments
 from bellcrank.dynamics.rnea import joint_forces
-from bellcrank.dynamics.sweep import Vector, poses
+from bellcrank.dynamics.tree_sweeps import Vector, poses
 from bellcrank.errors import ModelError
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree

@@ -36,7 +36,7 @@ from bellcrank.dynamics.centroidal import (
 from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.momentum_moments import rotate_to_parent
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step

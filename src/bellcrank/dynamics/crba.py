@@ -31,7 +31,7 @@ from bellcrank.dynamics.ltl_factorisation import (
     udu_matrix,
 )
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force

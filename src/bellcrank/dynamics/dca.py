@@ -38,7 +38,14 @@ from bellcrank.dynamics.segments import (
     joint_accelerations,
     split_solution,
 )
-from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces, joint_elements, passive_torque, subspace_motion
+from bellcrank.dynamics.tree_sweeps import (
+    Vector,
+    Wrenches,
+    external_forces,
+    joint_elements,
+    passive_torque,
+    subspace_motion,
+)
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.dense_matrices import SixVector

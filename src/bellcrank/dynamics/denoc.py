@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 
 from bellcrank.dynamics.ltl_factorisation import Rows, coordinate_names, full_matrix, inverse, udu_matrix
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia

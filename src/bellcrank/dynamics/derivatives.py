@@ -36,7 +36,7 @@ from bellcrank.dynamics.momentum_moments import (
     rigid_momentum_moments,
     rotate_to_parent,
 )
-from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, subspace_motion
 from bellcrank.model.joints.revolute import Revolute
 from bellcrank.model.kind import Kind
 from bellcrank.model.tree import Link, Tree

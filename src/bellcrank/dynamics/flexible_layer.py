@@ -29,8 +29,8 @@ from bellcrank.dynamics.ltl_factorisation import (
     nonzero_triangle,
     udu_matrix,
 )
-from bellcrank.dynamics.sweep import Vector, Wrenches, generalised_forces
-from bellcrank.dynamics.table import MODAL_QUANTITIES
+from bellcrank.dynamics.method_table import MODAL_QUANTITIES
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, generalised_forces
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import NO_FORCE, ZERO

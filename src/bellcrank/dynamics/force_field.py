@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, Send
-from bellcrank.dynamics.sweep import Vector, poses
+from bellcrank.dynamics.tree_sweeps import Vector, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec

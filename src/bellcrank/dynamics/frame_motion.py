@@ -15,8 +15,8 @@ velocity v of the point: it is the rate of the velocity at a fixed place, throug
 from __future__ import annotations
 
 from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, reference_view, velocities, velocity
-from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
-from bellcrank.dynamics.sweep import poses as internal
+from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift

@@ -1,7 +1,7 @@
 """Kinematics: poses, velocities, Jacobians, centre of mass, energies, momentum.
 
 Solves: pose, velocity, jacobian, com, kinetic_energy, potential_energy, momentum, rate, integrate, difference;
-passive_torque and rate are in sweep.py.
+passive_torque and rate are in tree_sweeps.py.
 Any tree. Work O(n), span O(depth). Output conventions: world axes; six-vectors are [linear, angular] at the frame's
 origin.
 
@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 
 from bellcrank.dynamics import springs
-from bellcrank.dynamics.sweep import Vector, apply_joint_function, poses
-from bellcrank.dynamics.sweep import passive_torque as passive_torque  # re-exported as quantities of this method
-from bellcrank.dynamics.sweep import rate as rate
+from bellcrank.dynamics.tree_sweeps import Vector, apply_joint_function, poses
+from bellcrank.dynamics.tree_sweeps import passive_torque as passive_torque  # re-exported as quantities of this method
+from bellcrank.dynamics.tree_sweeps import rate as rate
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, right_hand_side
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, columnwise, is_zero, step

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromParent, Send, ground_of
-from bellcrank.dynamics.recursion.body_shared_dynamics import shared_body_acceleration
+from bellcrank.dynamics.recursion.shared_aba_rnea import shared_body_acceleration
 from bellcrank.dynamics.shared_coordinates import collect_shared_coordinates, localise, modal_constants, sharing_link
-from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, external_forces
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.dynamics.sweep import Vector, Wrenches, poses
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, poses
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from bellcrank.dynamics import aba, crba
 from bellcrank.dynamics.rnea import joint_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches, poses
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, poses
 from bellcrank.model.tree import Tree, regrouped
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bellcrank.dynamics.sweep import (
+from bellcrank.dynamics.tree_sweeps import (
     Vector,
     Wrenches,
     external_forces,

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, is_zero, step, where
 from bellcrank.spatial.dense_matrices import (

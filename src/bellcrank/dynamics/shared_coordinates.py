@@ -1,7 +1,7 @@
 """Shared coordinates: those of a joint and its mimic joints, and those of a flexible body and its nodes.
 
 Such a coordinate ends at the nearest link that carries all links that have it. Beyond that link it is open: the values
-that links hand to their parents include its effect (body_shared_dynamics.py). Each open coordinate has one slot along
+that links hand to their parents include its effect (shared_aba_rnea.py). Each open coordinate has one slot along
 its whole path; two that meet in a link have different slots, so that the number of slots is that of the coordinates
 open at one place, not of all coordinates.
 """

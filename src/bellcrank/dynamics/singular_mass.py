@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.recursion.body_shared_dynamics import Subtree, add_initial_modes, current_inertia, no_open_terms
+from bellcrank.dynamics.recursion.shared_aba_rnea import Subtree, add_initial_modes, current_inertia, no_open_terms
 from bellcrank.dynamics.shared_coordinates import (
     SharedCoordinates,
     collect_shared_coordinates,
@@ -135,7 +135,7 @@ def _singular_pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR_EIG
 def _shared_singular_pivots(tree: Tree, common: SharedCoordinates, q: Sequence[float]) -> Array:
     """Return the same as `_singular_pivots` for shared coordinates.
 
-    Their pivots are known where they end (body_shared_dynamics.py).
+    Their pivots are known where they end (shared_aba_rnea.py).
     """
     singular, size = np.zeros(tree.nv), np.zeros(tree.nv)
     child_values: list[list[tuple[Any, ...]]] = [[] for _ in tree.links]

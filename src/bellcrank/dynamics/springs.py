@@ -3,9 +3,9 @@
     L     distance between the ends           n        direction from end a to end b
     T     tension: k (L - l0) + c dL/dt       dL/dq    change of L for each unit of v
 
-The generalised forces -(dL/dq) T are added to damping, friction and springs of the joints (passive_torque in sweep.py),
-so that methods need not treat springs. Where the forces through the joints matter, springs are wrenches on the two
-bodies instead.
+The generalised forces -(dL/dq) T are added to damping, friction and springs of the joints (passive_torque in
+tree_sweeps.py), so that methods need not treat springs. Where the forces through the joints matter, springs are
+wrenches on the two bodies instead.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     graphs --choose--> graph --source--> text --compile--> (facts, code) --load--> Kernel
                                           key, facts --recall--> code
 
-The stages that all targets share (build/stages.py) do not depend on any of them. A target defines what decides its code
-beside the graph (`key`), and what is kept on disk: facts, which are JSON, and code, which `recall` finds again.
+The stages that all targets share (build/compilation.py) do not depend on any of them. A target defines what decides its
+code beside the graph (`key`), and what is kept on disk: facts, which are JSON, and code, which `recall` finds again.
 """
 
 from __future__ import annotations

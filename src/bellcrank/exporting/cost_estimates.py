@@ -1,7 +1,7 @@
 """Cost estimates of an export from sizes alone, before it begins, so that long ones are announced.
 
-Rates are those of one core (build/forecast.py) and include a C compiler; they are meant to be right within a factor of
-two or three.
+Rates are those of one core (build/compile_time_forecast.py) and include a C compiler; they are meant to be right within
+a factor of two or three.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from bellcrank.build.forecast import COMPILE_SECONDS, OPERATION_BYTES, TRACE_SECONDS, WARNING_SECONDS, Forecast
+from bellcrank.build.compile_time_forecast import (
+    COMPILE_SECONDS,
+    OPERATION_BYTES,
+    TRACE_SECONDS,
+    WARNING_SECONDS,
+    Forecast,
+)
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
 from bellcrank.memory_limits import free_memory

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bellcrank.build import graphs
+from bellcrank.build.compilation import Where
 from bellcrank.build.kernels import column_names
-from bellcrank.build.stages import Where
-from bellcrank.dynamics.requests import Request, check_request
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief
@@ -20,9 +20,9 @@ from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
 from bellcrank.sim.program.counter_limits import check_counts
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event
-from bellcrank.sim.program.stiff_damping import check_damping
-from bellcrank.sim.program.stiff_elements import check_steps
 from bellcrank.sim.quantity_checks import duration, positive
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple

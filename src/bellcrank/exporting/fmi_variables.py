@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from bellcrank.emit.c.exported_program import ExportedProgram, Member
 from bellcrank.emit.c.routine import unique_name
-from bellcrank.emit.c.stepper import ExportedProgram, Member
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import inline
 from bellcrank.nodes.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.exporting.fmi_variables import FmiVariable, FmiVariables, used_units
 from bellcrank.exporting.unit_parser import parse_unit
 from bellcrank.quoting import xml

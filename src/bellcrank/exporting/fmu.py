@@ -15,8 +15,8 @@ from typing import IO
 import numpy as np
 
 from bellcrank.atomic_file import write_atomically
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.c.package import Package
-from bellcrank.emit.c.stepper import ExportedProgram
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
 from bellcrank.exporting import cost_estimates, fmi_xml

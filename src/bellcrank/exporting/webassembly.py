@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.c.stepper import CONSTANT_FIELDS, ExportedProgram
+from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import WasmModule, wasm_module
 from bellcrank.exporting.export_content import Export
 from bellcrank.exporting.folder_writer import write_folder

@@ -17,9 +17,9 @@ from bellcrank.formats.number_checks import number
 from bellcrank.model.outline import LOAD_NAMES, BeamSlice, NamedSection, Outline, Skin
 from bellcrank.model.parts import Array, matrix, triple
 from bellcrank.quoting import name_problem
+from bellcrank.structures.beam_sections import BeamPiece, drawn_slices, section_outline, section_slice
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.skin import neighbour_lines
-from bellcrank.structures.slices import BeamPiece, drawn_slices, section_outline, section_slice
 
 NO_MOTION = (0.0, 0.0, 0.0)
 

@@ -16,7 +16,7 @@ from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.record import Record, load_record
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System
-from bellcrank.studies.points import read_table
+from bellcrank.studies.sampling_plans import read_table
 
 Array = np.ndarray[Any, Any]
 MIN_STEP_SECONDS = 1e-15  # s between samples

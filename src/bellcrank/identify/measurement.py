@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.errors import InputError, ReadError, unknown
 from bellcrank.identify.loop_branch import Branch
 from bellcrank.model import Mechanism
-from bellcrank.studies.points import read_table
+from bellcrank.studies.sampling_plans import read_table
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.identify.equation_error import equation_error
 from bellcrank.identify.experiments import Experiment, experiments
 from bellcrank.identify.model_runs import PlantModel, start_elements, with_free
-from bellcrank.identify.search import FAILED_RESIDUAL, Fit, FitProblem
+from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run_arguments import as_tuple, real_number
 from bellcrank.sim.settings import Solver

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import forward_sweep
-from bellcrank.dynamics.sweep import poses
+from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief
 from bellcrank.identify.linear_parameters import BODY_NUMBERS, Number, check_numbers, numbers_of
 from bellcrank.model import Mechanism

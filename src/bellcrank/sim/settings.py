@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator

@@ -16,8 +16,8 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.structures.beam import GAUSS_POINTS, Array, Beam
+from bellcrank.structures.beam_sections import BeamPiece, straight_piece
 from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduce_structure
-from bellcrank.structures.slices import BeamPiece, straight_piece
 from bellcrank.structures.unit_plausibility import warn_implausible_frequency
 
 # Displacements of a node by the motion that they belong to (formats/beam_bodies.py).

@@ -13,8 +13,8 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.structures.beam import Array, Beam
+from bellcrank.structures.beam_sections import BeamPiece
 from bellcrank.structures.section import Material, Profile, Section
-from bellcrank.structures.slices import BeamPiece
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from bellcrank.errors import BellcrankError, InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.random_inputs import DrawnRun, block_digests, draw_inputs, encode_digests
-from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.study_identity import (
     ExpectedDigests,

@@ -13,7 +13,7 @@ from typing import Any
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.studies.chunk_worker import compute_chunk
-from bellcrank.studies.points import Points
+from bellcrank.studies.sampling_plans import Points
 from bellcrank.studies.study_identity import ExpectedDigests
 
 MAX_LOST_WORKERS = 30  # workers that may die over one chunk before the chunk is blamed

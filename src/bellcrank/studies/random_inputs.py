@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, warn
-from bellcrank.studies.ranges import Array
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.study_setup import StudySetup, drawn_inputs
 
 BLOCK_RUNS = 64  # runs of one digest

@@ -10,7 +10,7 @@ import numpy as np
 from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.ranges import Array
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.study_setup import StudySetup
 from bellcrank.view.scene import poses

@@ -11,8 +11,8 @@ import numpy as np
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.random_inputs import DrawnRun, draw_inputs, input_tables
-from bellcrank.studies.ranges import Array
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, START_ARGUMENTS, WORD_SETTINGS, StudySetup
 
 AUTO_TARGET = "auto"  # value of target: use the GPU on those workers that have one

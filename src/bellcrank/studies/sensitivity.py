@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.studies.points import Points
-from bellcrank.studies.ranges import Array
+from bellcrank.studies.distributions import Array
+from bellcrank.studies.sampling_plans import Points
 from bellcrank.text_table import table
 
 BOOTSTRAP_SAMPLES = 200  # bootstrap samples

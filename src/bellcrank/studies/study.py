@@ -24,12 +24,12 @@ from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, computed_chunks, dask_client
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.equation_summary import equation_summary
-from bellcrank.studies.points import Points
-from bellcrank.studies.points import points as points_of
 from bellcrank.studies.random_inputs import changed_input, check_repeatable
-from bellcrank.studies.ranges import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
+from bellcrank.studies.sampling_plans import Points
+from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.sensitivity import Indices, sobol_indices
 from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, chunk_ranges, provenance
 from bellcrank.studies.study_identity import (

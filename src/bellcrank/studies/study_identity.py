@@ -31,7 +31,7 @@ from bellcrank.parameters import Parameters
 from bellcrank.parameters.free import Free
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Plan
-from bellcrank.studies.ranges import Array
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import Table, run_arguments, shared_settings
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, StudySetup
 

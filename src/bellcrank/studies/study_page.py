@@ -15,7 +15,7 @@ from bellcrank.atomic_file import write_page
 from bellcrank.errors import InputError
 from bellcrank.record.contents import plain
 from bellcrank.studies.chunk_worker import REFUSED
-from bellcrank.studies.ranges import Array
+from bellcrank.studies.distributions import Array
 from bellcrank.studies.replays import replays
 from bellcrank.studies.sensitivity import sobol_indices
 from bellcrank.view.self_contained_page import page

@@ -28,7 +28,7 @@ from typing import Any
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.file_reading import read_bytes
-from bellcrank.studies.ranges import log_uniform, normal, uniform
+from bellcrank.studies.distributions import log_uniform, normal, uniform
 
 RANGE_MAKERS = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}
 PLAIN_SETTINGS = (

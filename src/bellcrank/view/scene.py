@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.sweep import poses as link_poses
+from bellcrank.dynamics.tree_sweeps import poses as link_poses
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints.modal import MODAL_PREFIX

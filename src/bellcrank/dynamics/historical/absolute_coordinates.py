@@ -40,7 +40,7 @@ from bellcrank.dynamics.historical.free_bodies import (
     propagate_velocities,
 )
 from bellcrank.dynamics.ltl_factorisation import solve
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Force, Motion

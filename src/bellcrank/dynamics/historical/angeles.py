@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from bellcrank.dynamics.historical.ness import transformation
 from bellcrank.dynamics.historical.orthogonal_complement import momentum_rates, project_inertia
 from bellcrank.dynamics.ltl_factorisation import Rows, accelerations, full_matrix
-from bellcrank.dynamics.sweep import Vector, Wrenches, generalised_forces
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, generalised_forces
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, sqrt, step
@@ -50,7 +50,7 @@ def inertia_factor(I: SymMat, J: SymMat) -> Mat:
     for row in (2, 1, 0):
         diagonal = [
             nominal(remainder[k][k]) for k in range(3)
-        ]  # any order is correct; free inertias are full (table.py)
+        ]  # any order is correct; free inertias are full (method_table.py)
         if max(diagonal) <= NEGLIGIBLE_MOMENT_RATIO * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
         pivot = max(k for k in range(3) if diagonal[k] >= SMALL_PIVOT_RATIO * max(diagonal))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bellcrank.dynamics.historical.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, indexed_columns
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.dynamics.sweep import Vector, passive_torque
+from bellcrank.dynamics.tree_sweeps import Vector, passive_torque
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from bellcrank.dynamics.historical.inertial_frame import inertial_axes, inertial_inertias, inertial_poses
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.historical.inertial_frame import inertial_poses
-from bellcrank.dynamics.sweep import Vector, Wrenches, external_forces, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, external_forces, joint_elements, subspace_motion
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia

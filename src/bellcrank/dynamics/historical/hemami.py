@@ -31,7 +31,7 @@ from bellcrank.dynamics.historical.orthogonal_complement import (
     project_forces,
 )
 from bellcrank.dynamics.ltl_factorisation import accelerations, full_matrix
-from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Motion, Vec, cross_matrix

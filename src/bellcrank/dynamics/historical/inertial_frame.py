@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bellcrank.dynamics.sweep import Vector, poses
+from bellcrank.dynamics.tree_sweeps import Vector, poses
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.inertia import Inertia

@@ -30,7 +30,7 @@ from bellcrank.dynamics.historical.free_bodies import (
 )
 from bellcrank.dynamics.historical.orthogonal_complement import Columns, inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, right_hand_side, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, right_hand_side, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_MOTION, ZERO, Acceleration, Motion

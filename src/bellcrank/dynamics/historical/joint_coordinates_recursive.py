@@ -25,7 +25,7 @@ from bellcrank.dynamics.historical.free_bodies import (
     propagate_velocities,
     to_common,
 )
-from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia

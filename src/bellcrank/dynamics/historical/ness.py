@@ -31,7 +31,7 @@ from bellcrank.dynamics.historical.orthogonal_complement import (
     project_forces,
 )
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, nonzero_triangle, solve
-from bellcrank.dynamics.sweep import Vector, Wrenches, right_hand_side
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, right_hand_side
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_MOTION, ZERO, Motion, Vec

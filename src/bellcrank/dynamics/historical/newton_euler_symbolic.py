@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, applied_forces, body_jacobians, place_bodies
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.sweep import Vector, Wrenches, joint_elements, passive_torque, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, passive_torque, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift

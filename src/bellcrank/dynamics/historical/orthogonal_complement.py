@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia

@@ -37,7 +37,7 @@ from bellcrank.dynamics.historical.cut_joints import (
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, applied_forces, place_bodies
 from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.ltl_factorisation import Rows, solve
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force

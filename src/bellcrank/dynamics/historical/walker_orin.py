@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from bellcrank.dynamics.ltl_factorisation import Rows, TreeMatrix, axis_columns, coordinate_names, full_matrix, solve
 from bellcrank.dynamics.rnea import net_forces
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import about_centre

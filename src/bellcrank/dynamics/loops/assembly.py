@@ -18,10 +18,10 @@ from bellcrank.dynamics.loops.constraint_values import (
     ends_upright,
     evaluate_constraints,
 )
-from bellcrank.dynamics.loops.natural_sizes import Scales, natural_scales
+from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
 from bellcrank.model.tree import Tree
 
-RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (natural_sizes.py)
+RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (equation_scaling.py)
 CLOSED_RESIDUAL = 1e3 * RESIDUAL_GOAL  # residual that rounding may leave in large mechanisms
 EXACT_RESIDUAL = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
 MAX_ITERATIONS = 200

@@ -20,7 +20,7 @@ from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
 from bellcrank.dynamics.loops.sparse_products import SparseColumn, sparse_columns, sparse_dot, sparse_product
 from bellcrank.dynamics.ltl_factorisation import solve
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, fabs, is_zero, maximum, minimum, ordered_sum, step
 from bellcrank.spatial.vector import ZERO

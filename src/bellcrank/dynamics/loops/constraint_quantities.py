@@ -10,7 +10,7 @@ Solves: closure, closure_jacobian, closure_bias. Mechanisms with loops. Work O(j
 from __future__ import annotations
 
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 

@@ -19,7 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.accuracy import MAX_RELATIVE_ERROR, Accuracy, may_lose_digits, measure_accuracy
+from bellcrank.dynamics.loops.acceleration_accuracy import (
+    MAX_RELATIVE_ERROR,
+    Accuracy,
+    may_lose_digits,
+    measure_accuracy,
+)
 from bellcrank.dynamics.loops.assembly import (
     EXACT_RESIDUAL,
     MOTION_TOLERANCE,
@@ -35,7 +40,7 @@ from bellcrank.dynamics.loops.block_algebra import pseudo_inverse, redundancy
 from bellcrank.dynamics.loops.conditioning import with_usual_pivots
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names
 from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
-from bellcrank.dynamics.loops.natural_sizes import Scales, natural_scales
+from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
 from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
 from bellcrank.errors import ModelError, warn
@@ -82,7 +87,7 @@ class Analysis:
     blocking_singular_value: float = 0.0  # the smallest that counts; it holds a mechanism that cannot move
     blocks: tuple[BlockRank, ...] = ()  # rank decision for each set of loops that share coordinates
     scales: Scales = NO_SCALES  # natural sizes of equations and coordinates
-    inexact: str = ""  # warning about accelerations that lose digits (accuracy.py)
+    inexact: str = ""  # warning about accelerations that lose digits (acceleration_accuracy.py)
     # It began at a given configuration, so that the mechanism alone does not determine it.
     from_given_configuration: bool = False
 

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 from bellcrank.dynamics import aba, crba
 from bellcrank.dynamics.loops.constrained_dynamics import lagrange
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.loops.loads import joint_forces, loop_forces, loop_wrenches
+from bellcrank.dynamics.loops.loop_loads import joint_forces, loop_forces, loop_wrenches
 from bellcrank.dynamics.loops.rank import LoopRank, solve_multipliers
-from bellcrank.dynamics.sweep import Vector, Wrenches
+from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, sqrt, step, where
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.ltl_factorisation import Rows, factorise, full_matrix, nonzero_triangle, solve
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
 
 LEAST_PIVOT = 1e-15  # remainder of a row, relative to the largest of its group, below which it is rounding
@@ -40,7 +40,7 @@ class LoopRank:
     groups: tuple[RedundancyGroup, ...] = ()
     scale: tuple[float, ...] = ()  # usual size of each row, in natural sizes of coordinates
     loop: tuple[int, ...] = ()  # index of the loop of each row
-    columns: tuple[float, ...] = ()  # the natural size of each element of v (natural_sizes.py); empty: 1
+    columns: tuple[float, ...] = ()  # the natural size of each element of v (equation_scaling.py); empty: 1
     usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
     usual_conditioning: float = 1.0  # the same for multipliers (conditioning.py)
     refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma

@@ -1,7 +1,7 @@
 """Numerical rank of the loop equations, decided by the gap in the singular values of C.
 
-C is given in its natural sizes (natural_sizes.py) in several configurations. Loops that share no coordinate are decided
-separately. In each such block the rank is the smallest r such that, below a ceiling, singular value r in most
+C is given in its natural sizes (equation_scaling.py) in several configurations. Loops that share no coordinate are
+decided separately. In each such block the rank is the smallest r such that, below a ceiling, singular value r in most
 configurations is CLEAR_GAP_RATIO times as large as singular value r + 1 in any of them. A long linkage may have values
 of 1e-6 that count: they decrease gradually, each not much smaller than the one before. A value that is zero except for
 rounding, or for the last digit of a file, is clearly separated from all others in every configuration.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.loops.block_algebra import independent_blocks
-from bellcrank.dynamics.loops.natural_sizes import ROUNDING_ELEMENT
+from bellcrank.dynamics.loops.equation_scaling import ROUNDING_ELEMENT
 
 Array = np.ndarray[Any, Any]
 RANK_CEILING = 3e-4  # singular values above this always count: files have 1.571 where a quarter of a turn is meant

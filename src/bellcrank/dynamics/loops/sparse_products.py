@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.scalar import Scalar, ordered_sum
 
 SparseColumn: TypeAlias = dict[int, Scalar]  # nonzero elements by index

@@ -11,10 +11,10 @@ from typing import Any
 
 from bellcrank.dynamics.centroidal import about_point, total_mass
 from bellcrank.dynamics.kinematics import Pose, spring_energy
-from bellcrank.dynamics.recursion.body_motion import accumulate_subtree, propagate_motion
 from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, Ground, ground_of
-from bellcrank.dynamics.recursion.body_shared_dynamics import body_force, body_modes, current_inertia
-from bellcrank.dynamics.sweep import Vector, joint_elements
+from bellcrank.dynamics.recursion.recursive_kinematics import accumulate_subtree, propagate_motion
+from bellcrank.dynamics.recursion.shared_aba_rnea import body_force, body_modes, current_inertia
+from bellcrank.dynamics.tree_sweeps import Vector, joint_elements
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec

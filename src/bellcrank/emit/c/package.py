@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.c99 import build_routines, routines_code
+from bellcrank.emit.c.exported_program import ExportedProgram, Member
 from bellcrank.emit.c.package_templates import (
     CMAKE,
     EXAMPLE,
@@ -31,7 +32,6 @@ from bellcrank.emit.c.routine import (
     unique_name,
 )
 from bellcrank.emit.c.step_function import step_statements
-from bellcrank.emit.c.stepper import ExportedProgram, Member
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, identifier, markdown, source

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from bellcrank.emit.c.stepper import ExportedProgram
+from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.graph.counters import WORD_RANGE
 from bellcrank.graph.program import BAD_STEP, FINISHED
 

@@ -24,15 +24,16 @@ delayed and reordered stores, as `release` allows.
 Waiting is spinning, first with the processor's pause instruction and then with sched_yield, so that the other thread
 gets the core if there is only one. A worker without work for LINGER_NS leaves its loop and sleeps in Python.
 
-protocol.py has the layout and the waiting, caller.py the side of processor 0, worker.py that of the others.
+handover_memory.py has the layout and the waiting, handover_caller.py the side of processor 0, handover_worker.py that
+of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.emit.cores import caller, worker
-from bellcrank.emit.cores.protocol import LINE_BYTES, await_function, pause_hint
+from bellcrank.emit.cores import handover_caller, handover_worker
+from bellcrank.emit.cores.handover_memory import LINE_BYTES, await_function, pause_hint
 
 
 def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
@@ -61,13 +62,13 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
             declared,
             "declare i32 @sched_yield()",
             "declare i32 @clock_gettime(i32, ptr)",
-            worker.clock_function("darwin" in triple),
+            handover_worker.clock_function("darwin" in triple),
             await_function(idle),
-            caller.revoke_idle_function(workers),
-            caller.finish_function(idle),
-            caller.parallel_step_function(arrays, workers, *workspace),
-            caller.exported_functions(arrays, workers),
-            *(worker.worker_loop(k, arrays, sizes[k - 1], idle) for k in workers),
+            handover_caller.revoke_idle_function(workers),
+            handover_caller.finish_function(idle),
+            handover_caller.parallel_step_function(arrays, workers, *workspace),
+            handover_caller.exported_functions(arrays, workers),
+            *(handover_worker.worker_loop(k, arrays, sizes[k - 1], idle) for k in workers),
         ]
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from bellcrank.buffers import POISONED
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cores.calibration import core_times, threads_machine
-from bellcrank.emit.cores.forecast import Rates, forecast
+from bellcrank.emit.cores.latency_model import Rates, forecast
 from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu.kernel import Kernel

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores import protocol as shared
+from bellcrank.emit.cores import handover_memory as shared
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import library_declarations

@@ -283,7 +283,7 @@ class Kernel(Arguments):
 
     def _compile_graph(self, graph: Graph) -> Kernel:
         """Compile another graph for the same target."""
-        kernel: Kernel = lazy_import("build.compiling:compile_alike")(self, graph)
+        kernel: Kernel = lazy_import("build.function_compilation:compile_alike")(self, graph)
         return kernel
 
     @property

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from bellcrank.emit.cpu.input_rows import LONG_ROW_NUMBERS, input_lines
+from bellcrank.emit.cpu.input_table_loads import LONG_ROW_NUMBERS, input_lines
 from bellcrank.emit.llvm import lanes as copied
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer

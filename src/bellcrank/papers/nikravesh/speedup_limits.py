@@ -17,7 +17,7 @@ from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.historical import joint_coordinates
 from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodies
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, nonzero_triangle, solve
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, mechanism_of
 from bellcrank.papers.operation_counts import published

@@ -20,7 +20,7 @@ from bellcrank.dynamics.historical.free_bodies import place_bodies as free_bodie
 from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism

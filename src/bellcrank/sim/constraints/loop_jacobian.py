@@ -24,7 +24,7 @@ from bellcrank.graph.inline import without_calls
 from bellcrank.integrate.linear_solver import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 
 Array = np.ndarray[Any, Any]
 State = list[Scalar]

@@ -23,7 +23,7 @@ from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
 from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
@@ -35,13 +35,13 @@ from bellcrank.sim.constraints import kkt_jacobian
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure
 from bellcrank.sim.constraints.loop_form import form_for, prefers_mass_products
-from bellcrank.sim.program.dynamics import Dynamics, Integral
 from bellcrank.sim.program.implicit_forces import (
     augmented_mass,
     augmented_solver,
     filtered_accelerations,
     implicit_forces,
 )
+from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.state_projection import normalised
 from bellcrank.sim.system.systems import System

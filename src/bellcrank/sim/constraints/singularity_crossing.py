@@ -16,7 +16,7 @@ from bellcrank.graph import Layout
 from bellcrank.graph.program import FINISHED, NEVER_TIME, RUNNING
 from bellcrank.integrate import interpolate
 from bellcrank.integrate.problem import hermite_polynomial
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 
 Array = np.ndarray[Any, Any]
 STEP_LENGTHS = (0.55, 0.72, 0.73)  # lengths of the three steps in steps; no stage of them lies at the singular end

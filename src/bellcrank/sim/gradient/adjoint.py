@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
-from bellcrank.build.compiling import compile_graph
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, warn
@@ -39,10 +39,10 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
 )
 from bellcrank.sim.gradient.run_gradient import Cost, Gradient, with_cost_column
 from bellcrank.sim.program.counter_limits import check_gradient_counts
-from bellcrank.sim.program.dynamics import Dynamics, Integral
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event
-from bellcrank.sim.program.stiff_damping import check_damping
-from bellcrank.sim.program.stiff_elements import check_steps
+from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.quantity_checks import step_count
 from bellcrank.sim.run.gpu_runs import GpuProgram

@@ -27,8 +27,8 @@ from bellcrank.graph.program import list_width
 from bellcrank.integrate import Integrator
 from bellcrank.nodes import Node
 from bellcrank.scalar import Scalar, floor, maximum, where
-from bellcrank.sim.program.dynamics import Dynamics
 from bellcrank.sim.program.fixed_steps import EARLY_STEPS, input_line, select
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.sampling import any_due, phases_at, sampled_state
 
 Shape = tuple[int, ...]

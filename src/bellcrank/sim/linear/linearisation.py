@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
-from bellcrank.build.compiling import DEFAULT_TARGET
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import DEFAULT_TARGET
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.lazy_import import lazy_import
@@ -21,7 +21,7 @@ from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar
 from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
 from bellcrank.sim.linear.operating_point import OperatingPoint, operating_point
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.quantity_checks import duration
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple, real_array

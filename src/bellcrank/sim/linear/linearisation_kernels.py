@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.compiling import DEFAULT_TARGET, compile_graph
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import DEFAULT_TARGET, compile_graph
 from bellcrank.dynamics import kinematics
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node, trace
@@ -26,7 +26,7 @@ from bellcrank.integrate import Integrator
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.linear.operating_point import OperatingPoint
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.observed_columns import StateColumns
 
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,6 @@ from bellcrank.graph.counters import Counter, to_counter
 from bellcrank.graph.program import FINISHED, NEVER_TIME, TOO_SMALL, EventSpec, list_width
 from bellcrank.integrate import Integrator, Problem, interpolate
 from bellcrank.scalar import Scalar, fabs, floor, maximum, minimum, where
-from bellcrank.sim.program.dynamics import Dynamics
 from bellcrank.sim.program.event_location import located_events, step_limit_status
 from bellcrank.sim.program.events import Event, crossing_flag, crossing_graph, switch_graph
 from bellcrank.sim.program.fixed_steps import (
@@ -34,6 +33,7 @@ from bellcrank.sim.program.fixed_steps import (
 from bellcrank.sim.program.step_check import EVENTS, StepCheck
 from bellcrank.sim.program.step_size import acceptance_and_ratio
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
+from bellcrank.sim.program.system_graphs import Dynamics
 
 SMALLEST_STEP_RATIO = 1e-14  # smallest step, relative to the time or to one second
 GRID_ROUNDING = 1e-3  # share of a grid interval: rounding of a time that a user sets

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from bellcrank.sim.program.dynamics import Dynamics
+    from bellcrank.sim.program.system_graphs import Dynamics
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ from bellcrank.graph import Graph
 from bellcrank.integrate import interpolate
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, fabs, where
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names
 from bellcrank.sim.system.systems import System
 from bellcrank.sim.system.user_code import call_user_function, named_scalars

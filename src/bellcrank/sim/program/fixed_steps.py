@@ -10,9 +10,9 @@ from bellcrank.graph.counters import Counter
 from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, list_width
 from bellcrank.integrate import Integrator, Problem
 from bellcrank.scalar import Scalar, fabs, maximum, where
-from bellcrank.sim.program.dynamics import Dynamics
 from bellcrank.sim.program.step_check import StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases, next_phases, sampled_state
 
 EARLY_STEPS = 1e-3  # part of a step by which rounding may make a line of inputs begin early

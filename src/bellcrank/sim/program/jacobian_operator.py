@@ -26,7 +26,7 @@ from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar
 
 if TYPE_CHECKING:
-    from bellcrank.sim.program.dynamics import Dynamics
+    from bellcrank.sim.program.system_graphs import Dynamics
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
-from bellcrank.sim.program.dynamics import Dynamics, Integral, sensitivity_name
+from bellcrank.sim.program.system_graphs import Dynamics, Integral, sensitivity_name
 from bellcrank.sim.run_arguments import as_tuple, check_unique_names
 
 Array = np.ndarray[Any, Any]

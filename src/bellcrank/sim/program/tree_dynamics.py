@@ -13,13 +13,12 @@ from bellcrank.build import graphs
 from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import CustomPullbackGraph, Graph
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step, plus
 from bellcrank.scalar import Scalar
 from bellcrank.sim.program.closure_interface import Closure, RunGroup
-from bellcrank.sim.program.dynamics import Dynamics, Integral, check_sensitivities
 from bellcrank.sim.program.implicit_forces import (
     augmented_solver,
     filtered_accelerations,
@@ -27,6 +26,7 @@ from bellcrank.sim.program.implicit_forces import (
     symmetric_product,
 )
 from bellcrank.sim.program.jacobian_operator import JacobianOperator, OperatorJacobian
+from bellcrank.sim.program.system_graphs import Dynamics, Integral, check_sensitivities
 from bellcrank.sim.program.tree_pullback import pullback
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.systems import System

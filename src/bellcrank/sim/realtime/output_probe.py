@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.compiling import compile_graph
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.build.function_compilation import compile_graph
+from bellcrank.sim.program.system_graphs import Dynamics
 
 Array = np.ndarray[Any, Any]
 

@@ -26,9 +26,9 @@ from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.growing_files import GrowingRecord, RecordFiles
 from bellcrank.sim import quantity_checks
-from bellcrank.sim.program.dynamics import Dynamics
-from bellcrank.sim.program.stiff_damping import check_damping
-from bellcrank.sim.program.stiff_elements import check_steps
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_steps
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
 from bellcrank.sim.realtime.output_probe import OutputProbe
 from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode

@@ -21,7 +21,7 @@ from bellcrank.graph import Layout
 from bellcrank.graph.program import NEVER_TIME, NOT_CLOSED, REPARTITION, RUNNING
 from bellcrank.sim.constraints import singularity_crossing
 from bellcrank.sim.program.closure_interface import RunGroup
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks, run_all
 from bellcrank.sim.run.run_progress import ProgressReporter
 

@@ -26,8 +26,8 @@ from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program, Recursion
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.sim.program.closure_interface import RunGroup
-from bellcrank.sim.program.dynamics import Dynamics
 from bellcrank.sim.program.step_check import RESULT_FIELDS
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.batch_execution import Batch, RowMemory, RunRows
 from bellcrank.sim.run.run_progress import ProgressReporter
 

@@ -26,14 +26,14 @@ from bellcrank.graph.program import (
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
 from bellcrank.record.contents import state_columns
-from bellcrank.sim.program.dynamics import Dynamics, sensitivity_name
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
+from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run.failures import failure_message, step_limit_message, unresolved_message
 from bellcrank.sim.system.element_forces import element_description
-from bellcrank.sim.system.motions import lost_motion
 from bellcrank.sim.system.observed_columns import observable_units
+from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
 from bellcrank.version import __version__
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
@@ -28,19 +28,19 @@ from bellcrank.record import Record
 from bellcrank.sim.program import fixed_steps as fixed
 from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
 from bellcrank.sim.program.counter_limits import check_counts
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_run_start
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
-from bellcrank.sim.program.stiff_damping import check_damping
-from bellcrank.sim.program.stiff_elements import check_run_start
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.run.batch_execution import Backend, Batch, Lanes, RowMemory, RunResults, run_to_end
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run.record_builder import Interrupted, Outcome, build_record, warn_lost_motion, warn_unresolved
 from bellcrank.sim.run.run_progress import ProgressReporter, RunStanding
-from bellcrank.sim.run.step_time import PredictedStepTime, step_time
+from bellcrank.sim.run.step_time_prediction import PredictedStepTime, step_time
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import (
     Plan,
@@ -58,7 +58,7 @@ from bellcrank.sim.system.sampling import check_sampling as check_samples
 from bellcrank.sim.system.systems import Control, System, system
 
 if TYPE_CHECKING:
-    from bellcrank.sim.constraints.joined_partitions import JoinedPartitions
+    from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 
 Array = np.ndarray[Any, Any]
 Cached = TypeVar("Cached")
@@ -238,8 +238,8 @@ class Simulator:
         """
         if not self.system.mechanism.loops:
             return None
-        from bellcrank.sim.constraints.joined_partitions import JoinedPartitions, chosen_partitions
         from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+        from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions, chosen_partitions
 
         dynamics = self.dynamics
         if not isinstance(dynamics, LoopedDynamics) or dynamics.form != "minimal":

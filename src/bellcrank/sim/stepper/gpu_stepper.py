@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.buffers import empty_buffer, poisoned
-from bellcrank.build.compiling import compile_graph
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cuda.device import cupy, on_gpu, to_cupy
 from bellcrank.errors import InputError
 from bellcrank.sim.run.gpu_runs import GpuProgram

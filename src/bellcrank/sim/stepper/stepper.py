@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.buffers import empty_buffer, poisoned
-from bellcrank.build.compiling import compile_graph
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.kernel import Kernel, make_builtin
 from bellcrank.emit.cpu.machine_code import Library
@@ -30,8 +30,8 @@ from bellcrank.memory_limits import check_memory
 from bellcrank.quoting import single_line
 from bellcrank.sim.program.counter_limits import check_counts
 from bellcrank.sim.program.counter_rng import seed_numbers
-from bellcrank.sim.program.stiff_damping import check_damping
-from bellcrank.sim.program.stiff_elements import check_steps
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL, whole_multiple
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator

@@ -21,11 +21,11 @@ from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, list_width
 from bellcrank.integrate import Integrator
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
-from bellcrank.sim.constraints.joined_partitions import JoinedPartitions
+from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
-from bellcrank.sim.program.dynamics import Dynamics
 from bellcrank.sim.program.fixed_steps import initial_memory, select
 from bellcrank.sim.program.step_check import KEPT_FIELDS
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import NamedVector, as_tuple
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases

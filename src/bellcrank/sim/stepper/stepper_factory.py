@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.build.stages import Where
+from bellcrank.build.compilation import Where
 from bellcrank.errors import InputError
 from bellcrank.graph.program import NEVER_TIME
 from bellcrank.model import Mechanism

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.frame_pairs import FrameEnd, frame_pair, jacobian_row
-from bellcrank.dynamics.sweep import poses
+from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
@@ -154,7 +154,7 @@ def _between_result(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any)
     torque = jacobian_row(
         a, b, lambda s: -(f.dot(s.lin) + moment_on_a.dot(s.ang)), lambda s: f.dot(s.lin) + n.dot(s.ang)
     )  # fmt: skip
-    from bellcrank.dynamics.loops.loads import common_axes
+    from bellcrank.dynamics.loops.loop_loads import common_axes
 
     R = common_axes(tree, e.a, e.b, q)
     on_b = [*(R @ f), *(R @ n)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import candidates
-from bellcrank.dynamics.requests import Request
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism
 from bellcrank.record import state_columns
 from bellcrank.record.contents import COMPONENTS, FORCES

@@ -29,12 +29,12 @@ from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_name
 from bellcrank.sim.system import element_forces
 from bellcrank.sim.system.body_forces import checked_law as checked_field
 from bellcrank.sim.system.body_forces import law_forces as acting_everywhere
-from bellcrank.sim.system.element_passes import ElementPasses
-from bellcrank.sim.system.frame_passes import uses_recursions
-from bellcrank.sim.system.motions import Motion
-from bellcrank.sim.system.motions import checked_motions as checked_motions
-from bellcrank.sim.system.motions import drive_unit as unit_of
 from bellcrank.sim.system.parameter_validation import check_parts
+from bellcrank.sim.system.prescribed_motions import Motion
+from bellcrank.sim.system.prescribed_motions import checked_motions as checked_motions
+from bellcrank.sim.system.prescribed_motions import drive_unit as unit_of
+from bellcrank.sim.system.rolled_element_forces import ElementPasses
+from bellcrank.sim.system.rolled_frame_motion import uses_recursions
 from bellcrank.sim.system.sampling import Sampled, as_control
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 from bellcrank.sim.system.wrenches import Wrench, frame_wrenches, wrench_forces

@@ -18,7 +18,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.scalar import Scalar
-from bellcrank.sim.system import frame_passes
+from bellcrank.sim.system import rolled_frame_motion
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 Wrench = Callable[..., Any]
@@ -54,8 +54,8 @@ def frame_wrenches(
     """
     tree, wrench_of = mechanism.tree, {}
     frame_states = (
-        frame_passes.frame_motions(mechanism, list(wrenches), q, v)
-        if wrenches and frame_passes.uses_recursions(mechanism, q)
+        rolled_frame_motion.frame_motions(mechanism, list(wrenches), q, v)
+        if wrenches and rolled_frame_motion.uses_recursions(mechanism, q)
         else {}
     )
     for frame, f in wrenches.items():
@@ -91,8 +91,8 @@ def wrench_forces(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q:
     q
         Positions.
     """
-    if acts and frame_passes.uses_recursions(mechanism, q):
-        return frame_passes.generalised_forces(mechanism, list(acts.items()), q)
+    if acts and rolled_frame_motion.uses_recursions(mechanism, q):
+        return rolled_frame_motion.generalised_forces(mechanism, list(acts.items()), q)
     tau: list[Scalar] = [0.0] * mechanism.nv
     for frame, wrench in acts.items():
         for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):

@@ -21,7 +21,7 @@ from bellcrank.dynamics.historical.mass_matrix import vneb
 from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame
 from bellcrank.dynamics.historical.mass_matrix.vcrb_parallel import composites
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force

@@ -5,7 +5,7 @@ M does not change when the whole mechanism is moved, and it does not depend on o
 
 from __future__ import annotations
 
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.moves import Transform

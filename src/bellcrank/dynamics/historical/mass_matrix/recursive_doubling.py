@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bellcrank.dynamics.ltl_factorisation import pairwise_sum
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec

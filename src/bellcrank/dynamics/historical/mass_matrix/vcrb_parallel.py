@@ -26,7 +26,7 @@ from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import (
     subtree_totals,
 )
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia

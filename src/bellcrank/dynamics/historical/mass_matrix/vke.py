@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bellcrank.dynamics.historical.mass_matrix.fixed_frame import fixed_frame, subtrees
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation

@@ -20,7 +20,7 @@ from __future__ import annotations
 from bellcrank.dynamics.historical.mass_matrix.fixed_frame import subtrees
 from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame, subtree_totals
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns, pairwise_sum
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import ZERO, Force

@@ -33,7 +33,7 @@ from bellcrank.parameters import nominal
 from bellcrank.sim.program.implicit_forces import can_be_implicit
 from bellcrank.sim.program.mode_stability import check_modes, decay, longest_stable_step, step_advice, unstable_rates
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
-from bellcrank.sim.system.motions import check_motion_start as on_motions
+from bellcrank.sim.system.prescribed_motions import check_motion_start as on_motions
 from bellcrank.sim.system.systems import System
 from bellcrank.spatial.vector import AXES
 

@@ -21,7 +21,7 @@ from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
 from bellcrank.sim.quantity_checks import count, duration
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.ranges import Range
+from bellcrank.studies.distributions import Range
 
 Array = np.ndarray[Any, Any]
 MAX_TRIES = 10_000_000

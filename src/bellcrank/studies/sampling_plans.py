@@ -22,7 +22,7 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import generator
 from bellcrank.record.parquet_files import read_parquet_table
 from bellcrank.scalar import is_whole
-from bellcrank.studies.ranges import Array, Levels, Range, as_range
+from bellcrank.studies.distributions import Array, Levels, Range, as_range
 
 DESIGNS = ("grid", "random", "latin", "sobol", "saltelli")
 MAX_RUNS = 2**31  # runs of one study

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.build import forecast
-from bellcrank.build.stages import Job, Where, build_kernel
-from bellcrank.build.stages import target_of as target_of
+from bellcrank.build import compile_time_forecast
+from bellcrank.build.compilation import Job, Where, build_kernel
+from bellcrank.build.compilation import target_of as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline
@@ -134,7 +134,7 @@ def compile_graph(
     called = name or graph.name.rpartition(".")[2]
     shared = not where.machine and any(g.opaque for g in graph.calls)
     if not graph.opaque and not shared:
-        forecast.graph_forecast(graph).warn_if_long(graph.name)
+        compile_time_forecast.graph_forecast(graph).warn_if_long(graph.name)
     # Code for several cores per state supports no calls; other targets support calls of recursions.
     flat_graph = inline(graph, recursions=not shared) if any(not (shared and g.opaque) for g in graph.calls) else graph
     job = Job(called, lambda _: ("", flat_graph), doc=doc, parameters=parameters, recipe=recipe)

@@ -15,7 +15,6 @@ from bellcrank.dynamics.centroidal import about_point
 from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import Pose, motion_at_reference
 from bellcrank.dynamics.momentum_moments import rigid_momentum_moments
-from bellcrank.dynamics.recursion.body_motion import accumulate_subtree, frame_poses, propagate_motion
 from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
@@ -25,7 +24,8 @@ from bellcrank.dynamics.recursion.body_recursion import (
     Ground,
     Send,
 )
-from bellcrank.dynamics.sweep import Vector, subspace_motion
+from bellcrank.dynamics.recursion.recursive_kinematics import accumulate_subtree, frame_poses, propagate_motion
+from bellcrank.dynamics.tree_sweeps import Vector, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia

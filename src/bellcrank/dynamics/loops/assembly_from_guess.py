@@ -22,7 +22,7 @@ from bellcrank.dynamics.loops.assembly import (
 from bellcrank.dynamics.loops.constraint_equations import equation_names
 from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints
 from bellcrank.dynamics.loops.equation_analysis import analysis
-from bellcrank.dynamics.loops.natural_sizes import natural_scales
+from bellcrank.dynamics.loops.equation_scaling import natural_scales
 from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS

@@ -12,7 +12,7 @@ from typing import Any
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
 from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.recursion import body_dynamics
+from bellcrank.dynamics.recursion import recursive_aba_rnea
 from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
@@ -44,7 +44,7 @@ def outward_graph(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
     return rolled_function_graph(
         name,
         tree,
-        body_dynamics.observed_frames,
+        recursive_aba_rnea.observed_frames,
         "frames",
         shapes,
         list(frames),
@@ -119,6 +119,12 @@ def generalised_forces(
     tree, frames = mechanism.tree, [frame for frame, _ in acts]
     shapes: Shapes = {"q": (tree.nq,), "wrench": (len(acts), 6)}
     graph = rolled_function_graph(
-        f"{mechanism.name}.felt", tree, body_dynamics.generalised_forces, "felt", shapes, frames, mechanism.parameters
+        f"{mechanism.name}.felt",
+        tree,
+        recursive_aba_rnea.generalised_forces,
+        "felt",
+        shapes,
+        frames,
+        mechanism.parameters,
     )
     return call_graph(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])

@@ -24,9 +24,9 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.program.closure_interface import Closure
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.implicit_systems import ImplicitSystems
-from bellcrank.sim.system.motions import driven_accelerations
-from bellcrank.sim.system.nominals import nominals
+from bellcrank.sim.system.nominal_values import nominals
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
+from bellcrank.sim.system.prescribed_motions import driven_accelerations
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.state_projection import projection, quaternion_rotation
 from bellcrank.sim.system.systems import System

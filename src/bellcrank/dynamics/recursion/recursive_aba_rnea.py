@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.dynamics import aba, rnea
-from bellcrank.dynamics.recursion import body_shared_dynamics
+from bellcrank.dynamics.recursion import shared_aba_rnea
 from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
@@ -18,7 +18,7 @@ from bellcrank.dynamics.recursion.body_recursion import (
     Send,
 )
 from bellcrank.dynamics.shared_coordinates import SharingLink
-from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia
@@ -75,7 +75,7 @@ def body_acceleration(
         External force on the body about the origin of its frame.
     """
     if isinstance(link, SharingLink):
-        return (yield from body_shared_dynamics.shared_body_acceleration(link, ground, q, v, tau, external))
+        return (yield from shared_aba_rnea.shared_body_acceleration(link, ground, q, v, tau, external))
     X, S = aba.transform_and_axes(link, q)
     w = yield FromParent(ZERO)
     m = aba.velocity_acceleration(link, X, S, q, v, w)
@@ -217,7 +217,7 @@ def _required_forces(
 ) -> BodyRecursion:
     """Return the generalised forces of the body's coordinates, if `passive` less springs and friction."""
     if isinstance(link, SharingLink):
-        return (yield from body_shared_dynamics.required_forces(link, ground, q, v, a, external, passive))
+        return (yield from shared_aba_rnea.required_forces(link, ground, q, v, a, external, passive))
     up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
     A = rnea.child_acceleration(link, q, v, a, up)
     yield Send(A)

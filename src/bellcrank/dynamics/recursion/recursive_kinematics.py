@@ -11,7 +11,7 @@ from typing import Any
 from bellcrank.dynamics import rnea
 from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
 from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
-from bellcrank.dynamics.recursion import body_dynamics
+from bellcrank.dynamics.recursion import recursive_aba_rnea
 from bellcrank.dynamics.recursion.body_recursion import (
     BodyFrames,
     BodyRecursion,
@@ -21,7 +21,7 @@ from bellcrank.dynamics.recursion.body_recursion import (
     Ground,
     Send,
 )
-from bellcrank.dynamics.sweep import Vector, joint_elements, subspace_motion
+from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION
@@ -115,7 +115,7 @@ def passive_torque(
     if pushed is None:
         yield from exchange_nothing()
     else:
-        pulled = yield from body_dynamics.generalised_forces(link, ground, q, wrench, pushed)
+        pulled = yield from recursive_aba_rnea.generalised_forces(link, ground, q, wrench, pushed)
     step("passive", link.name)
     return [f + x for f, x in zip(link.passive(q, v), pulled, strict=True)]
 
@@ -276,9 +276,9 @@ def reactions(
     pushed
         Frames of the body on which wrenches act.
     """
-    R = yield from body_dynamics.orientation(link, ground, q)
-    external = NO_FORCE if pushed is None else body_dynamics.external_force(link, R, wrench, pushed)
-    _, f = yield from body_dynamics.body_acceleration(link, ground, q, v, tau, external)
+    R = yield from recursive_aba_rnea.orientation(link, ground, q)
+    external = NO_FORCE if pushed is None else recursive_aba_rnea.external_force(link, R, wrench, pushed)
+    _, f = yield from recursive_aba_rnea.body_acceleration(link, ground, q, v, tau, external)
     step("f", link.name)
     (f,) = yield from accumulate_subtree([f], link.transform(q).force)
     step("reaction", link.name)

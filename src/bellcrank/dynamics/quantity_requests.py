@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellcrank.dynamics.method_table import METHODS, Method
 from bellcrank.dynamics.operation_counts import WORK
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES, Quantity, quantity
-from bellcrank.dynamics.table import METHODS, Method
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree

@@ -221,7 +221,7 @@ def target_of(where: Where, what: str) -> Target:
 PACKAGE_NAME = __name__.partition(".")[0]
 # Tables that users can extend, with their modules; each module keeps the shipped rows in SHIPPED.
 EXTENSIBLE_TABLES = {
-    "method": ("dynamics.table", "METHODS"),
+    "method": ("dynamics.method_table", "METHODS"),
     "quantity": ("dynamics.quantities", "QUANTITIES"),
     "closure": ("dynamics.loops.constraint_equations", "CLOSURES"),
     "joint": ("model.joints", "KINDS"),

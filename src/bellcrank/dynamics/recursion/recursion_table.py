@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.dynamics.recursion import body_columns, body_dynamics, body_motion, body_sums
+from bellcrank.dynamics.recursion import body_sums, matrix_columns, recursive_aba_rnea, recursive_kinematics
 from bellcrank.dynamics.recursion.body_recursion import BodyRecursion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
@@ -53,32 +53,34 @@ def _sum_quantity(
 
 OVER_MASS, ABOUT_CENTRE = body_sums.divide_by_mass, body_sums.momentum_about_centre
 BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
-    ("aba", "forward_dynamics"): BodyQuantity(body_dynamics.forward_dynamics, coupled=SHARED_COORDINATES),
+    ("aba", "forward_dynamics"): BodyQuantity(recursive_aba_rnea.forward_dynamics, coupled=SHARED_COORDINATES),
     # Not a quantity, but a result that loops need from their tree (build/rolled_tree_terms.py).
-    ("aba", "response"): BodyQuantity(body_dynamics.response),
-    ("rnea", "inverse_dynamics"): BodyQuantity(body_dynamics.inverse_dynamics, coupled=SHARED_COORDINATES),
-    ("rnea", "bias"): BodyQuantity(body_dynamics.bias, coupled=SHARED_COORDINATES),
-    ("rnea", "coriolis_torque"): BodyQuantity(body_dynamics.coriolis_torque, coupled=SHARED_COORDINATES),
-    ("rnea", "gravity_torque"): BodyQuantity(body_dynamics.gravity_torque, coupled=SHARED_COORDINATES),
+    ("aba", "response"): BodyQuantity(recursive_aba_rnea.response),
+    ("rnea", "inverse_dynamics"): BodyQuantity(recursive_aba_rnea.inverse_dynamics, coupled=SHARED_COORDINATES),
+    ("rnea", "bias"): BodyQuantity(recursive_aba_rnea.bias, coupled=SHARED_COORDINATES),
+    ("rnea", "coriolis_torque"): BodyQuantity(recursive_aba_rnea.coriolis_torque, coupled=SHARED_COORDINATES),
+    ("rnea", "gravity_torque"): BodyQuantity(recursive_aba_rnea.gravity_torque, coupled=SHARED_COORDINATES),
     # Products of matrices with x, which are not quantities.
-    ("coriolis", "product"): BodyQuantity(body_columns.coriolis_product),
-    ("aba", "product"): BodyQuantity(body_columns.factor_product, COLUMNS, (2,)),
+    ("coriolis", "product"): BodyQuantity(matrix_columns.coriolis_product),
+    ("aba", "product"): BodyQuantity(matrix_columns.factor_product, COLUMNS, (2,)),
     ("reactions", "reactions"): BodyQuantity(
-        body_motion.reactions, FRAMES, (6,), coupled=SHARED_COORDINATES, oriented=False
+        recursive_kinematics.reactions, FRAMES, (6,), coupled=SHARED_COORDINATES, oriented=False
     ),
-    ("kinematics", "passive_torque"): BodyQuantity(body_motion.passive_torque),
-    ("kinematics", "rate"): BodyQuantity(body_motion.joint_function("rate"), POSITIONS),
-    ("kinematics", "integrate"): BodyQuantity(body_motion.joint_function("integrate"), POSITIONS),
-    ("kinematics", "difference"): BodyQuantity(body_motion.joint_function("difference")),
-    ("kinematics", "pose"): BodyQuantity(body_motion.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
-    ("frame_motion", "poses"): BodyQuantity(body_motion.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
-    ("kinematics", "velocity"): BodyQuantity(body_motion.velocity, FRAMES, (6,), coupled=OWN_COORDINATES),
-    ("frame_motion", "acceleration"): BodyQuantity(body_motion.acceleration, FRAMES, (6,), coupled=OWN_COORDINATES),
+    ("kinematics", "passive_torque"): BodyQuantity(recursive_kinematics.passive_torque),
+    ("kinematics", "rate"): BodyQuantity(recursive_kinematics.joint_function("rate"), POSITIONS),
+    ("kinematics", "integrate"): BodyQuantity(recursive_kinematics.joint_function("integrate"), POSITIONS),
+    ("kinematics", "difference"): BodyQuantity(recursive_kinematics.joint_function("difference")),
+    ("kinematics", "pose"): BodyQuantity(recursive_kinematics.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
+    ("frame_motion", "poses"): BodyQuantity(recursive_kinematics.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
+    ("kinematics", "velocity"): BodyQuantity(recursive_kinematics.velocity, FRAMES, (6,), coupled=OWN_COORDINATES),
+    ("frame_motion", "acceleration"): BodyQuantity(
+        recursive_kinematics.acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
+    ),
     ("frame_motion", "spatial_acceleration"): BodyQuantity(
-        body_motion.spatial_acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
+        recursive_kinematics.spatial_acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
     ),
-    ("kinematics", "jacobian"): BodyQuantity(body_columns.jacobian, COLUMNS, (6,)),
-    ("frame_motion", "jacobian_rate"): BodyQuantity(body_columns.jacobian_rate, COLUMNS, (6,)),
+    ("kinematics", "jacobian"): BodyQuantity(matrix_columns.jacobian, COLUMNS, (6,)),
+    ("frame_motion", "jacobian_rate"): BodyQuantity(matrix_columns.jacobian_rate, COLUMNS, (6,)),
     ("kinematics", "kinetic_energy"): _sum_quantity(body_sums.kinetic_energy, 1, lambda tree, total: total[0]),
     ("kinematics", "potential_energy"): _sum_quantity(body_sums.potential_energy, 4, body_sums.gravity_energy),
     **{(method, "com"): _sum_quantity(body_sums.com, 3, OVER_MASS) for method in ("kinematics", "centroidal")},
@@ -89,11 +91,11 @@ BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
     ("centroidal", "com_velocity"): _sum_quantity(body_sums.com_velocity, 3, OVER_MASS),
     ("centroidal", "com_acceleration"): _sum_quantity(body_sums.com_acceleration, 3, OVER_MASS),
     ("centroidal", "momentum_rate"): _sum_quantity(body_sums.momentum_rate, 9, ABOUT_CENTRE),
-    ("centroidal", "com_jacobian"): BodyQuantity(body_columns.com_jacobian, COLUMNS, (3,), OVER_MASS),
+    ("centroidal", "com_jacobian"): BodyQuantity(matrix_columns.com_jacobian, COLUMNS, (3,), OVER_MASS),
     ("centroidal", "momentum_matrix"): BodyQuantity(
-        body_columns.momentum_matrix, COLUMNS, (6,), shared_inputs={"c": "com"}
+        matrix_columns.momentum_matrix, COLUMNS, (6,), shared_inputs={"c": "com"}
     ),
     ("centroidal", "momentum_matrix_rate"): BodyQuantity(
-        body_columns.momentum_matrix_rate, COLUMNS, (6,), shared_inputs={"c": "com", "dc": "com_velocity"}
+        matrix_columns.momentum_matrix_rate, COLUMNS, (6,), shared_inputs={"c": "com", "dc": "com_velocity"}
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.emit.cores.protocol import (
+from bellcrank.emit.cores.handover_memory import (
     AWAY,
     BUSY_LINE,
     IDLE,

@@ -17,7 +17,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
-from bellcrank.dynamics.sources import SOURCES
+from bellcrank.dynamics.publications import SOURCES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import has_free

@@ -12,7 +12,7 @@ from bellcrank.dynamics.frame_pairs import common_body, frame_pair
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
 from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import LoopRank
-from bellcrank.dynamics.sweep import Vector, poses
+from bellcrank.dynamics.tree_sweeps import Vector, poses
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, ordered_sum, step

@@ -25,7 +25,7 @@ from bellcrank.dynamics import aba, rnea
 from bellcrank.dynamics.aba_modes import subtract_outer_product
 from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, Exchange, FromChildren, FromParent, Ground, Send
 from bellcrank.dynamics.shared_coordinates import SharingLink
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step

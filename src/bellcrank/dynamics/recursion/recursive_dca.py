@@ -28,7 +28,7 @@ from bellcrank.dynamics.segments import (
     joint_accelerations,
     split_solution,
 )
-from bellcrank.dynamics.sweep import Vector
+from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import step
 from bellcrank.spatial.inertia import NO_INERTIA, articulated_inertia

@@ -28,7 +28,7 @@ from bellcrank.sim.linear.operating_point import (
     mechanism_at,
     operating_point,
 )
-from bellcrank.sim.program.dynamics import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import as_tuple
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.open_system import force_names, open_system, operating_values
