@@ -195,9 +195,7 @@ def test_actions(dtype: str, expected: Expected) -> None:
     sim = Simulator(machine(), where=Where(dtype=dtype))
     limit = float(expected.first + 4 * 5)
     task = StepperTask(("t", "fast"), start=lambda random: {"hinge.q": random.uniform()}, limit=limit)
-    made = ActionBuilder(
-        sim.program.system_graphs, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype
-    ).action()
+    made = ActionBuilder(sim.dynamics, sim.integrator, sim.self_contained_program(), H, 4, task, None, dtype).action()
     begun = {"n": expected.first, "starts": expected.first, "phases": np.array([expected.phases()])}
     c, u, ended = made.layout.array(1, begun, dtype=dtype)[:, 0], np.zeros(1, dtype), []
     for _ in range(5):
