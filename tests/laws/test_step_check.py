@@ -231,3 +231,63 @@ def test_stepper_and_run_have_the_same_step_error(every: float) -> None:
     assert (env.step_error > 0.0).sum() == 4
     with pytest.raises(InputError, match="make it with resolve"):
         _ = bc.stepper(bc.system(m), outputs=["x.q"]).step_error
+
+
+def thrown_arm(**contact: float) -> System:
+    """Return an arm whose tip falls on the ground, and a cart with a force as input that does not touch it."""
+    b = bc.Builder("arm")
+    for k, name in enumerate(("upper", "lower")):
+        b.body(name, mass=1.0, com=(0, 0, k + 0.5), inertia=(0.05, 0.05, 0.05))
+    b.joint("A", "revolute", "ground", "upper", axis=(0, 1, 0))
+    b.joint("B", "revolute", "upper", "lower", point=(0, 0, 1), axis=(0, 1, 0))
+    b.frame("tip", "lower", point=(0, 0, 2))
+    b.body("cart", mass=1.0, com=(9, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", "ground", "cart", point=(9, 0, 0), axis=(1, 0, 0))
+    floor = Contact("floor", "ground", "tip", Plane(), Sphere(0.03), friction=0.2, **contact)
+    return bc.system(
+        b.build(), control=lambda t, q, v, x, u: {"x": u["force"]}, inputs={"force": 0.0}, elements=[floor]
+    )
+
+
+@pytest.mark.parametrize("period", [0.05, 0.02, 0.01])
+def test_jumps_of_another_part_hide_no_impact(period: float) -> None:
+    plant, q, v = thrown_arm(bristles=5e3), [0.4, -0.226, 0.0], [-0.562, -0.546, 0.0]
+    force = np.zeros(round(0.8 / period))
+    force[1::2] = 300.0
+    runs = [
+        bc.simulate(plant, 0.8, q, v, **inputs)
+        for inputs in ({"inputs": {"force": 0.0}}, {"inputs": {"force": force}, "input_step": period})
+    ]
+    assert [run.stops[0].reason for run in runs] == ["not resolved"] * 2
+    np.testing.assert_allclose(step_error(runs[1]), step_error(runs[0]), rtol=0.05)
+
+
+def test_fast_turn_of_a_linkage_hides_no_impact() -> None:
+    b = bc.Builder("linkage")
+    b.body("crank", mass=1.0, com=(0, 0, 0.15), inertia=(0.01, 0.01, 0.001))
+    b.body("coupler", mass=2.0, com=(0.3, 0, 0.3), inertia=(0.001, 0.05, 0.05))
+    b.body("rocker", mass=1.0, com=(0.5, 0, 0.15), inertia=(0.01, 0.01, 0.001))
+    b.joint("A", "revolute", "ground", "crank", axis=(0, 1, 0))
+    b.joint("B", "revolute", "crank", "coupler", point=(0, 0, 0.3), axis=(0, 1, 0))
+    b.joint("D", "revolute", "ground", "rocker", point=(0.6, 0, -0.05), axis=(0, 1, 0))
+    b.close("C", "revolute", "coupler", "rocker", point=(0.6, 0, 0.32), axis=(0, 1, 0))
+    b.frame("tip", "coupler", point=(0.3, 0, 0.45))
+    b.frame("floor", "ground", point=(0, 0, 0.1))
+    m = b.build()
+    floor = Contact("contact", "floor", "tip", Plane(), Sphere(0.03), friction=0.2, bristles=5e3)
+    q, v = m.assemble({"A": 0.1}, {"A": 3.0}, fixed=["A"])
+    assert bc.simulate(bc.system(m, elements=[floor]), 0.8, q, v).stops[0].reason == "not resolved"
+
+
+def test_spikes_that_were_not_checked_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    force = np.zeros(40)
+    force[1::2] = 300.0
+    settings: Any = {"inputs": {"force": force}, "input_step": 0.02}
+    plant, q, v = thrown_arm(), [0.4, -0.6, 0.0], [0.0, 0.0, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bc.simulate(plant, 0.2, q, v, **settings)
+    monkeypatch.setattr(step_check, "SPIKE_BUDGET", 2.0)
+    monkeypatch.setattr(step_check, "SPIKE_SHARE", 0.0)
+    with pytest.warns(RuntimeWarning, match=r"changes abruptly in so many steps that \d+ of them were not checked"):
+        bc.simulate(thrown_arm(), 0.2, q, v, **settings)

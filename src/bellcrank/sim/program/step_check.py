@@ -42,7 +42,9 @@ WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a reference run; and the last 
 LONGEST_WAIT_STEPS = 2048.0  # largest number of steps from a window to the next regular check
 CONFIRM_STEPS = 128.0  # steps from the first bad window to the next check
 SPIKE_RATIO = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
-SPIKE_BUDGET, SPIKE_SHARE = 4.0, 1.0 / 4096.0  # budget of such checks: a constant, plus a share of the steps
+# Limit of such checks: a constant, plus a share of the steps. At most one step in SPIKE_RATIO exceeds SPIKE_RATIO times
+# the mean, so harmless spikes such as stepped inputs do not use up the checks; `missed` counts spikes beyond the limit.
+SPIKE_BUDGET, SPIKE_SHARE = 16.0, 1.0 / SPIKE_RATIO
 SINGLE_STEP_SHARE = 0.5  # of the tolerance: error of single steps above which a reference run decides
 IMPACT_STEPS = 16.0  # expected number of steps with the error of a spike
 REGULAR, SPIKED, REFERENCE, EVENTS = 1.0, 2.0, 3.0, 4.0  # values of the flag `hit`; events add theirs
@@ -54,7 +56,8 @@ RESULT_FIELDS = (
     "step_error",
     "step_error_element",
     "step_error_time",
-)  # for the record: size, element, and time of the largest growth
+    "missed",
+)  # for the record: size, element, time of the largest growth, and spikes that were not checked
 _COUNTERS = ("resolve", "check", "checked", "until", "share", "regular", "suspect", "bends", "spikes", "largest")
 KEPT_FIELDS = (
     *RESULT_FIELDS,
@@ -116,13 +119,15 @@ class StepCheck:
         )  # undefined for the first step
         bends = old["bends"] + difference
         spike = where(difference * n > SPIKE_RATIO * bends, SPIKED, 0.0)
-        spike = where(old["spikes"] < SPIKE_BUDGET + n * SPIKE_SHARE, spike, 0.0)
+        missed = where(old["spikes"] < SPIKE_BUDGET + n * SPIKE_SHARE, 0.0, spike)
+        spike = spike - missed
         regular = where(n > old["check"], REGULAR, 0.0)
         kind = maximum(regular, spike)
         moved = zip(old["travelled_distance"], y[: self.size], old["y"][: self.size], strict=True)
         return {
             "hit": where(go, where(n < old["until"], REFERENCE, kind), 0.0),
             "bends": where(go, bends, old["bends"]),
+            "missed": where(go, old["missed"] + missed * (1.0 / SPIKED), old["missed"]),
             "travelled_distance": [
                 where(go, travelled_distance + fabs(after - before), travelled_distance)
                 for travelled_distance, after, before in moved

@@ -230,6 +230,7 @@ def warn_unresolved(o: Outcome, record: Record) -> None:
     """
     unresolved_indices = np.flatnonzero(unresolved_runs(o))
     if not len(unresolved_indices):
+        _warn_unchecked(o)
         return
     worst = int(unresolved_indices[np.argmax(o.final_value("step_error")[unresolved_indices])])
     run_text = (
@@ -238,6 +239,19 @@ def warn_unresolved(o: Outcome, record: Record) -> None:
         else ""
     )
     warn(f'"{o.system.mechanism.name}" is not resolved: {run_text}{record.stops[worst].message}.')
+
+
+def _warn_unchecked(o: Outcome) -> None:
+    """Warn if the motion of a run changed abruptly in more steps than are checked."""
+    if "missed" not in o.layout or not (missed := o.final_value("missed")).any():
+        return
+    run = int(np.argmax(missed))
+    run_text = f" (run {run})" if o.runs > 1 else ""
+    warn(
+        f'"{o.system.mechanism.name}"{run_text}: the motion changes abruptly in so many steps that '
+        f"{missed[run]:.0f} of them were not checked, so the step may be too long there. Compare with a run of half "
+        "the step, or use a tolerance (integrator=dopri5, or rodas4 for what is stiff)."
+    )
 
 
 def warn_lost_motion(o: Outcome, record: Record) -> None:
