@@ -98,7 +98,7 @@ def crossed(config: pytest.Config) -> list[str]:
     folder = config._tmp_path_factory.getbasetemp() / "crossing"  # type: ignore[attr-defined]
     if not folder.exists():
         return []
-    from crossing.features import SUITES
+    from crossing.features import REPORTED
     from crossing.pair_coverage import report
 
-    return report(folder, SUITES)
+    return report(folder, REPORTED)

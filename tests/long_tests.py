@@ -86,6 +86,8 @@ LONG = (
     "test_quadruped.py::*trots_as_in_short_ones[[]rk4]",
     "test_pairs.py::test_systems[[]*[1-9]]",
     "test_pairs.py::test_quantities[[]*[1-9]]",
+    "test_pairs.py::test_systems[[][124578]0]",
+    "test_pairs.py::test_quantities[[][124578]0]",
     "test_random_combinations.py::*",
     "test_sizes.py::test_chains[[]6[35]-*",
     "test_sizes.py::test_chains[[]64-[!f]*",

@@ -69,3 +69,8 @@ SYSTEM_SUITE = {
     "way": Dimension((*USES, *(x for x in EXPORTS if ("way", x) not in LEFT_OUT), *SUFFIXES), 4),
 }
 SUITES = {"systems": SYSTEM_SUITE, "quantities": QUANTITY_SUITE}
+# Suites whose covered pairs are reported: the traced ones have the dimensions that change a graph.
+REPORTED = SUITES | {
+    "traced systems": {name: SYSTEM_SUITE[name] for name in (*MECHANISM, "element", "actuator", "control", "form")},
+    "traced quantities": {name: QUANTITY_SUITE[name] for name in (*MECHANISM, "quantity", "method")},
+}

@@ -83,16 +83,19 @@ def rates(w: World, t: float, y: Array, drives: Any = 0.0) -> Array:
 
     drives: what prescribed motions add to the forces.
     """
-    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
     m = w.mechanism
-    u = [s.defaults[name] for name in s.inputs]
-    commands, _ = s.commanded(t, list(y), u)
-    tau, _ = s.forces(t, list(y), commands)
-    pushed = np.array(s.pushed(t, list(y), tau), dtype=float)
-    given = y[: m.nq], y[m.nq : m.nq + m.nv], pushed + drives
+    given = y[: m.nq], y[m.nq : m.nq + m.nv], applied_forces(w, t, y) + drives
     if w.one("path") == SEGMENTED:
         return np.asarray(bc.kernel(m, "forward_dynamics", "dca")(*given))
     return np.asarray(m.forward_dynamics(*given))
+
+
+def applied_forces(w: World, t: float, y: Array) -> Array:
+    """Return the generalised forces of everything that acts on the mechanism, computed with floats."""
+    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
+    commands, _ = s.commanded(t, list(y), [s.defaults[name] for name in s.inputs])
+    tau, _ = s.forces(t, list(y), commands)
+    return np.array(s.pushed(t, list(y), tau), dtype=float)
 
 
 def states(run: bc.Record, w: World) -> Array:

@@ -21,6 +21,7 @@ from crossing.thresholds import SEGMENTED
 Array = np.ndarray[Any, Any]
 STEPS = 24
 SECONDS = STEPS * STEP
+MOTION_ACCELERATION = 0.2  # rad/s^2 or m/s^2, of prescribed motions
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +123,7 @@ class World:
             parts["everywhere"] = lambda place, velocity, mass: [-0.3 * velocity[0], 0.0, 0.1 * mass * place[2]]
         if "motion" in traits and (name := self._movable(turning)):
             at, speed = (x[m.columns[k].index(name)] for k, x in enumerate(self.start))
-            parts["motions"] = {name: lambda t: float(at) + float(speed) * t + 0.1 * t * t}
+            parts["motions"] = {name: lambda t: float(at) + float(speed) * t + 0.5 * MOTION_ACCELERATION * t * t}
         if "outputs" in traits:
             parts["outputs"] = {"speed": lambda t, q, v, x, u: v[0] * v[0] + bc.sin(q[0])}
         return bc.system(m, found, elements=elements, **parts)
