@@ -24,7 +24,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
 ABOUT_STEPS = {
     "simulation.md": r"coarse\.stops",
     "integrators.md": r'energy\["euler"\]',
-    "export.md": r'found\["hinge\.q"\]',
+    "export.md": r'result\["hinge\.q"\]',
     "studies.md": r"replayed",
     "optimiser.md": r"coarse\.q",
 }

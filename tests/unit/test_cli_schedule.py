@@ -153,7 +153,7 @@ def test_programs_and_strategies(folder: Path) -> None:
     [
         (("stanford", "--machine", "wong"), "prismatic"),
         (("excavator", "--machine", "wong:4"), "leave out the numbers"),
-        (("excavator", "--machine", "wong", "-m", "aba"), "of its own"),
+        (("excavator", "--machine", "wong", "-m", "aba"), "its own equations"),
         (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
         (("excavator", "--control", "proportional"), "needs strategy"),
         (("excavator", "--machine", "threads", "--kind", "t800"), "measured on this computer"),

@@ -99,6 +99,13 @@ def test_times_that_are_as_far_apart_as_numbers_can_be(tmp_path: Path) -> None:
     assert bc.load_record(run.save(tmp_path / "x.mcap"))["t"].tolist() == [-1e308, 0.0, 1e308]
 
 
+@pytest.mark.parametrize("time", [1e300, -1.7976931348623157e308])
+def test_stop_times_of_any_size_are_kept(time: float, tmp_path: Path) -> None:
+    """Files were written, but not read again, with stop times from 1e300 on."""
+    run = Record({"t": Column("t", "s", np.zeros(0))}, stops=[Stop("end", time, "")])
+    assert bc.load_record(run.save(tmp_path / "x.mcap")).stops[0].time == time
+
+
 @few(40)
 @given(m=trees(armature=True, passive=True, coupled=True))
 def test_mechanisms_come_back_as_they_were(m: Mechanism) -> None:

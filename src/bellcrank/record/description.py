@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -174,7 +175,8 @@ def _is_stop(x: Any) -> bool:
 
 
 def _is_time(x: Any) -> bool:
-    return x in ("inf", "-inf", "nan") or (isinstance(x, float | int) and not isinstance(x, bool) and abs(x) < 1e300)
+    is_number = isinstance(x, float | int) and not isinstance(x, bool)
+    return x in ("inf", "-inf", "nan") or (is_number and abs(x) <= sys.float_info.max)  # a longer int is no float
 
 
 def _is_text(x: Any) -> bool:
