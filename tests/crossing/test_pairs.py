@@ -1,6 +1,6 @@
 """Every allowed pair of features occurs in some case, and every case obeys all laws.
 
-`make test` runs every thirtieth case, and all of them without a compiler (test_graph_agreement.py); `make test-all` runs all.
+`make test` runs every thirtieth case, and traces all of them (test_graph_agreement.py); `make test-all` runs all.
 conftest.py reports how many pairs they cover.
 """
 
