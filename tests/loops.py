@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from bellcrank.dynamics import kinematics
+from bellcrank.formats.builder import Builder
 from bellcrank.model import Frame, Loop, Mechanism, Spring
 from bellcrank.model.parts import EQUATIONS, matrix, triple
 from trees import ALL, SINGLE, Array, rotation, trees
@@ -109,3 +110,20 @@ def looped(
         kinds=st.lists(st.sampled_from(kinds), min_size=1, max_size=most),
         springs=st.integers(0, springs),
     )
+
+
+def four_bar_tower(sizes: Sequence[float], masses: Sequence[float], tilt: float = 0.0) -> Mechanism:
+    """Return planar four-bars, each on the coupler of the one before, with all pins called C turned by `tilt`."""
+    b = Builder("bars", gravity=(3.0, -9.81, 0.0))
+    carrier, x, y = "ground", 0.0, 0.0
+    for i, (L, mass) in enumerate(zip(sizes, masses, strict=True)):
+        points = {"A": (x, y), "B": (x, y + L), "C": (x + 2 * L, y + 1.2 * L), "D": (x + 2 * L, y)}
+        bodies = [carrier, f"crank{i}", f"coupler{i}", f"rocker{i}", carrier]
+        centres = ((x, y + L / 2), (x + L, y + L), (x + 2 * L, y + 0.6 * L))
+        for name, com in zip(bodies[1:4], centres, strict=True):
+            b.body(name, mass=mass, com=(*com, 0.0), inertia=(mass * L**2 / 12,) * 3)
+        for k, (pin, point) in enumerate(points.items()):
+            axis = (np.sin(tilt), 0.0, np.cos(tilt)) if pin == "C" else (0.0, 0.0, 1.0)
+            b.joint(f"{pin}{i}", "revolute", bodies[k], bodies[k + 1], point=(*point, 0.0), axis=axis)
+        carrier, x, y = f"coupler{i}", x + 0.3 * L, y + L
+    return b.build()

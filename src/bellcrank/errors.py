@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -13,6 +14,7 @@ from typing import ClassVar
 from bellcrank.quoting import quoted_name, visible
 
 PACKAGE_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+INNER_SOURCES = (PACKAGE_FOLDER, functools.__file__)  # a cached property calls the package through functools
 MAX_WORD_CHARACTERS = 500  # characters of a word in a message; a path may be long
 
 
@@ -51,7 +53,7 @@ class TraceError(BellcrankError, TypeError):
 def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     """Issue a warning `text` of category `kind` that points to the caller's line outside of the package."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INNER_SOURCES):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, kind, stacklevel=level)
 

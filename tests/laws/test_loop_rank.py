@@ -168,6 +168,7 @@ def test_missing_rank_gap_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "it is not clear how many" in str(m.loop_analysis)
 
 
+@pytest.mark.filterwarnings("ignore:.*it cannot move:RuntimeWarning")  # with the largest tilt
 def test_small_singular_values_with_a_gap_are_reported() -> None:
     for tilt in (1e-9, 1e-6, 1e-4):
         found = tilted_ladder(np.array([0.0, 0.0, tilt])).loop_analysis

@@ -24,7 +24,7 @@ from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.loops.loop_loads import joint_forces
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism, regrouped
-from loops import Closed, looped
+from loops import Closed, at_random, looped
 from trees import close, few
 
 TOLERANCE = 1e-9
@@ -60,6 +60,7 @@ def multiplied(found: Any) -> Any:
 
 
 @few(100)
+@at_random
 @given(everything)
 def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
     tree = case[0].tree
@@ -75,6 +76,7 @@ def test_every_method_that_claims_a_tree_claims_its_loops(case: Closed) -> None:
 
 @pytest.mark.parametrize(("by", "name"), PAIRS, ids=[f"{m.name}-{name}" for m, name in PAIRS])
 @few(15)
+@at_random
 @given(case=everything, seed=seeds)
 def test_terms_are_those_of_the_tree(by: Method, name: str, case: Closed, seed: int) -> None:
     m, q = case
@@ -105,6 +107,7 @@ def bears(m: Mechanism, rank: Any, now: Any, **pushed: Any) -> None:
 
 
 @few(30)
+@at_random
 @given(everything, seeds)
 def test_multipliers_are_the_joint_reactions(case: Closed, seed: int) -> None:
     assume(METHODS["absolute"].applies(case[0].tree, "multipliers"))
@@ -112,6 +115,7 @@ def test_multipliers_are_the_joint_reactions(case: Closed, seed: int) -> None:
 
 
 @few(10)
+@at_random
 @given(looped(max_bodies=3, most=2, springs=1), seeds)
 def test_wrenches_go_through_to_the_multipliers(case: Closed, seed: int) -> None:
     """A wrench on a body affects the multipliers as it does the reactions, which have an independent test."""

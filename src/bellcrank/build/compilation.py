@@ -39,6 +39,8 @@ class Job:
     """A kernel to compile.
 
     key: everything that determines the graph, where that is known without tracing it.
+    doubts: returns the texts of warnings about the results; called after tracing, and stored with the code.
+    issue: issues them, also those of a kernel from the cache.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Job:
     parameters: Parameters | None = None
     recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
     extend: Extend | None = None
+    doubts: Callable[[], Sequence[str]] | None = None
+    issue: Callable[[Sequence[str]], None] | None = None
 
 
 def build_kernel(job: Job, backend: Target) -> Kernel:
@@ -75,9 +79,12 @@ def build_kernel(job: Job, backend: Target) -> Kernel:
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
             "outputs": {key: list(shape) for key, shape in graph.shapes.items()},
+            "doubts": list(job.doubts()) if job.doubts else [],
         }
         if index and sources_unchanged():
             store.save(f"{index}.json", json.dumps(facts).encode())
+    if job.issue:
+        job.issue(facts["doubts"])
     about = About(
         _kernel_signature(job, facts, backend.dtype),
         lambda: traced()[1],

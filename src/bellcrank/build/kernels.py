@@ -42,6 +42,7 @@ from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
+from bellcrank.model.loop_warnings import warn_once
 from bellcrank.quoting import single_line
 
 if TYPE_CHECKING:
@@ -164,8 +165,15 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         mechanism.parameters,
         (make_kernel, (mechanism, request, where)),
         partial(kernel_with_wrenches, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
+        partial(_loop_doubts, mechanism) if mechanism.loops else None,
+        partial(warn_once, mechanism) if mechanism.loops else None,
     )
     return build_kernel(job, target)
+
+
+def _loop_doubts(mechanism: Mechanism) -> Sequence[str]:
+    """Return the doubts of the loop analysis of a mechanism; none if tracing did not need the analysis."""
+    return getattr(vars(mechanism).get("_closure"), "doubts", ())
 
 
 def _request_decides_graph(mechanism: Mechanism) -> bool:

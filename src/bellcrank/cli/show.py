@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -120,7 +121,9 @@ def _print_warnings(m: Mechanism, doubts: int) -> None:
 def _print_mobility(m: Mechanism) -> int:
     """Print the mobility and the redundant loop equations; return the number of warnings."""
     try:
-        analysis = m.loop_analysis
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # printed below
+            analysis = m.loop_analysis
     except ModelError as error:
         screen.line(f"warning: {error}", style="yellow")
         screen.line()

@@ -43,8 +43,9 @@ from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate
 from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
 from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
-from bellcrank.errors import ModelError, warn
+from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
+from bellcrank.model.loop_warnings import warn_once
 from bellcrank.model.parts import EQUATIONS
 from bellcrank.model.tree import Tree
 from bellcrank.text_table import table
@@ -194,7 +195,7 @@ class Analysis:
 def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     """Return the analysis of a mechanism's loops; computed once, near the zero configuration if the loops close there.
 
-    Free parameters have their nominal values.
+    Free parameters have their nominal values. Doubts about the mechanism are issued as warnings, once for each object.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     """
     cache: dict[str, Analysis] = mechanism.__dict__
     if "_closure" in cache:
-        return cache["_closure"]
+        return _warn_doubts(mechanism, cache["_closure"])
     plain = mechanism.at() if mechanism.parameters else mechanism
     if near is None:
         result = cache.setdefault("_closure", analyse_tree(plain.tree, plain.neutral()))
@@ -218,8 +219,7 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
 
 
 def _warn_doubts(mechanism: Mechanism, analysis: Analysis) -> Analysis:
-    for doubt in analysis.accuracy_warnings:
-        warn(f'"{mechanism.name}": {doubt}.')
+    warn_once(mechanism, analysis.doubts)
     return analysis
 
 

@@ -24,7 +24,7 @@ from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.errors import InputError, warn
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
@@ -436,8 +436,6 @@ def looped_dynamics(
     C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
     C = C * loops.rank.natural(m.nv)
     order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
-    for doubt in loops.doubts:
-        warn(f'"{m.name}": {doubt}.')
     dynamics = LoopedDynamics(
         system,
         method,
