@@ -517,7 +517,7 @@ def test_quick_inertia_check_implies_the_full_check(monkeypatch: pytest.MonkeyPa
     assert heavy.tree.has_massive_bodies
     singular_mass.check_mass_matrix(heavy)
     assert not light.tree.has_massive_bodies  # rounding hides the inertia
-    with pytest.raises(ModelError, match='"inner", "outer" can move together without moving any inertia'):
+    with pytest.raises(ModelError, match=r'joint "inner" the inertia of everything that it moves is 9e\+14 times'):
         light.forward_dynamics([0, 0], [0, 0], [0, 1])
     monkeypatch.setattr(singular_mass, "check_mass_matrix", lambda m: pytest.fail("asked for nothing"))
     assert np.isfinite(heavy.forward_dynamics([0, 0], [0, 0], [0, 1])).all()

@@ -229,7 +229,7 @@ def factorise(M: Rows, names: Sequence[str], divide: bool = False) -> tuple[Rows
             for c in carried:
                 if j in M[c] and not (j in joint_rows and c > joint_rows[-1]):
                     M[k][j] = M[k].get(j, 0.0) - L[c][k] * M[c][j]
-        D[k] = M[k].pop(k)
+        D[k] = M[k].pop(k, 0.0)  # an element that is exactly zero is not stored; dividing by it raises
         inverse_D[k] = 1.0 / D[k]
         for i, m in M[k].items():
             L[k][i] = m / D[k] if divide else m * inverse_D[k]

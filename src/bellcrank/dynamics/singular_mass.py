@@ -1,13 +1,20 @@
-"""Detection of mass matrices that are singular by construction.
+"""Detection of mass matrices that are singular, exactly or to rounding.
 
 A singular mass matrix, with which forces do not determine accelerations, is a mistake in the model. For example, a
 point mass on a ball joint can spin about the line to it without moving any inertia. Rounding would make the pivot 1e-17
 instead of zero, and the accelerations about 1e16; so M is checked once numerically before a kernel is made.
+
+A small body that carries a very large one gives the same picture: its own inertia disappears in the rounding errors of
+what it carries, and accelerations would be wrong by their size. Both are refused, but for different reasons. They are
+distinguished in natural sizes: a motion without inertia moves no body that has inertia about it, however large that
+inertia is. So the inertias of all bodies may be multiplied by any positive factors, and with factors that make what a
+body carries as large as the body itself, only a mechanism that is singular by construction stays singular.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,16 +30,18 @@ from bellcrank.dynamics.shared_coordinates import (
 )
 from bellcrank.errors import ModelError
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.tree import Tree
-from bellcrank.spatial.inertia import articulated_inertia
-from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO
+from bellcrank.model.tree import Link, Tree
+from bellcrank.spatial.inertia import Inertia, articulated_inertia
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, SymMat
 
 Array = np.ndarray[Any, Any]
 
 # Smallest eigenvalue of the matrix scaled to a unit diagonal; regular mechanisms have 1e-9 and more.
 SINGULAR_EIGENVALUE = 1e-13
+NEGLIGIBLE_DIAGONAL = 1e-15  # element of the diagonal relative to what its coordinate moves
 CLEAR_PIVOT_RATIO = 1e-10  # pivots relative to the body's own inertia, well above rounding
 HEAVY_EIGENVALUE = 1e-6  # the same for one body without its subtree, with a large margin
+MOVING_SHARE = 1e-3  # coordinates with a larger share in a singular motion are named
 MATRIX_CHECK_MAX_NV = 150  # number of coordinates above which the matrix itself is not computed
 
 
@@ -68,21 +77,103 @@ def check_mass_matrix(mechanism: Mechanism) -> None:
     else:
         # Bodies of very different sizes and masses look singular in the matrix, but not when each is checked alone.
         motion = _singular_motion(tree, q)
-        if motion.any() and not tree.coupled and not _singular_pivots(tree, q, CLEAR_PIVOT_RATIO).any():
-            return
+        if not tree.coupled and (motion.any() or _has_negligible_diagonal(tree, q)):
+            small_pivots = _singular_pivots(tree, q, CLEAR_PIVOT_RATIO)
+            motion = (motion if motion.any() else small_pivots) * small_pivots.any()
+    if motion.any() and _is_regular_in_natural_sizes(tree, q):
+        _raise_unresolved(mechanism, *_hidden_inertia(tree, q, motion))
     if motion.any():
         _raise_singular(mechanism, motion)
+
+
+def _is_regular_in_natural_sizes(tree: Tree, q: Sequence[float]) -> bool:
+    """Return whether the mass matrix is regular if no inertia is hidden by the rounding of a larger one."""
+    if tree.flexible:
+        return False
+    for compared in ("turning", "sliding"):
+        natural = _in_natural_sizes(tree, q, compared)
+        if tree.nv <= MATRIX_CHECK_MAX_NV and not _singular_motion(natural, q).any():
+            return True
+        if not tree.coupled and not _singular_pivots(natural, q, CLEAR_PIVOT_RATIO).any():
+            return True
+    return False
+
+
+def _in_natural_sizes(tree: Tree, q: Sequence[float], compared: str) -> Tree:
+    """Return the tree with inertias multiplied so that no body carries more than its own inertia.
+
+    compared: the inertias that are compared, "turning" (moments of inertia) or "sliding" (masses).
+    """
+
+    def size(inertia: Inertia) -> float:
+        I = inertia.I
+        return float(max(I.xx, I.yy, I.zz) if compared == "turning" else inertia.m)
+
+    carried = [link.inertia for link in tree.links]
+    share = [1.0] * len(tree.links)  # factor of each subtree relative to its parent
+    for i, link in reversed(list(enumerate(tree.links))):
+        if link.parent >= 0:
+            subtree, own = link.transform(q).inertia(carried[i]), size(tree.links[link.parent].inertia)
+            share[i] = own / size(subtree) if 0.0 < own < size(subtree) else 1.0
+            carried[link.parent] = carried[link.parent] + _multiplied(subtree, share[i])
+    links: list[Link] = []
+    factors: list[float] = []
+    for i, link in enumerate(tree.links):
+        factors.append(share[i] * (factors[link.parent] if link.parent >= 0 else 1.0))
+        joint = replace(link.joint, armature=link.joint.armature * factors[i])
+        links.append(replace(link, joint=joint, inertia=_multiplied(link.inertia, factors[i])))
+    return replace(tree, links=tuple(links))
+
+
+def _multiplied(inertia: Inertia, factor: float) -> Inertia:
+    I = inertia.I
+    moments = SymMat(*(x * factor for x in (I.xx, I.yy, I.zz, I.xy, I.xz, I.yz)))
+    return Inertia(inertia.m * factor, inertia.h * factor, moments)
+
+
+def _hidden_inertia(tree: Tree, q: Sequence[float], motion: Array) -> tuple[int, float]:
+    """Return the coordinate whose own inertia is the smallest relative to what it carries, and the ratio.
+
+    The ratio is 0 if none of these bodies has an inertia of its own. motion: share of each coordinate in the motion
+    that seems to be without inertia.
+    """
+    carried = np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float))
+    own = np.zeros(tree.nv)
+    for link in tree.links:
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            own[k] += float(s.dot(link.inertia @ s) + link.armature)
+    ratio = np.divide(carried, own, out=np.zeros(tree.nv), where=own > 0.0)
+    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
+    return k, float(ratio[k])
 
 
 def _singular_motion(tree: Tree, q: Sequence[float]) -> Array:
     """Return the share of each coordinate in a motion without inertia, from the matrix itself; zeros if none."""
     M = np.array(crba.mass_matrix(tree, list(q)), dtype=float)
     diagonal = np.diag(M)
-    scale = np.sqrt(np.where(diagonal > SINGULAR_EIGENVALUE * 1e-2 * diagonal.max(initial=0.0), diagonal, np.inf))
+    scale = np.sqrt(np.where(diagonal > NEGLIGIBLE_DIAGONAL * _carried_sizes(tree, q), diagonal, np.inf))
     if np.isinf(scale).any():
         return np.isinf(scale).astype(float)
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     return np.abs(vectors[:, 0]) if values[0] <= SINGULAR_EIGENVALUE else np.zeros(len(M))
+
+
+def _has_negligible_diagonal(tree: Tree, q: Sequence[float]) -> bool:
+    """Return whether an element of the diagonal of the mass matrix is rounding in comparison with another one."""
+    diagonal = np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float))
+    return bool((diagonal <= NEGLIGIBLE_DIAGONAL * diagonal.max(initial=0.0)).any())
+
+
+def _carried_sizes(tree: Tree, q: Sequence[float]) -> Array:
+    """Return the largest inertia, about any axis, of what each coordinate moves: the natural size of its diagonal."""
+    carried, sizes = tree.link_inertias(q), np.zeros(tree.nv)
+    for i, link in reversed(list(enumerate(tree.links))):
+        I = carried[i].I
+        for s, k in zip(link.subspace(q), link.v_index, strict=True):
+            sizes[k] += s.ang.dot(s.ang) * max(I.xx, I.yy, I.zz) + s.lin.dot(s.lin) * carried[i].m
+        if link.parent >= 0:
+            carried[link.parent] = carried[link.parent] + link.transform(q).inertia(carried[i])
+    return sizes
 
 
 def _clearly_massive(tree: Tree) -> bool:
@@ -179,9 +270,21 @@ def _eliminate_slot(body: Subtree, slot: int, size: float) -> bool:
     return True
 
 
+def _raise_unresolved(mechanism: Mechanism, coordinate: int, ratio: float) -> NoReturn:
+    name = mechanism.columns[1][coordinate].partition(".")[0]
+    body = next(link.name for link in mechanism.tree.links if coordinate in link.v_index)
+    carried = f"{ratio:.0e} times" if ratio else "too many times"
+    raise ModelError(
+        f'mechanism "{mechanism.name}": accelerations cannot be computed in float64, because inertias differ by more '
+        f'than it resolves: about joint "{name}" the inertia of everything that it moves is {carried} that of '
+        f'"{body}" alone, expected at most about {1.0 / SINGULAR_EIGENVALUE:.0e}. Give "{body}" the inertia of a part '
+        "that can carry such a load, give the joint an armature, lock it, or model only one of the sizes."
+    )
+
+
 def _raise_singular(mechanism: Mechanism, motion: Array) -> NoReturn:
     names = dict.fromkeys(
-        name.partition(".")[0] for name, x in zip(mechanism.columns[1], motion, strict=True) if x > 1e-3
+        name.partition(".")[0] for name, x in zip(mechanism.columns[1], motion, strict=True) if x > MOVING_SHARE
     )
     listed = ", ".join(f'"{name}"' for name in names)
     raise ModelError(
