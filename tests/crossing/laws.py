@@ -50,7 +50,8 @@ def law(name: str) -> Callable[[Law], Law]:
 def agreement(w: World, rounding: float) -> float:
     """Return how near two runs must be that may have chosen other independent coordinates: to the error of the steps.
 
-    In the minimal form only independent coordinates are integrated, so that another choice has other errors.
+    In the minimal form only independent coordinates are integrated, so that another choice has other errors. Runs and
+    steppers begin with the same choice, but a stepper, or a run in a batch, may later change to another one.
     """
     return 1e-7 if w.mechanism.loops and w.how.get("form", "auto") in ("auto", "minimal") else rounding
 

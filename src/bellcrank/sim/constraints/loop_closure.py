@@ -220,10 +220,14 @@ class LoopClosure(Closure):
     def best_dynamics(self, C: Array) -> LoopedDynamics:
         """Return the dynamics by the best partition for the constraint Jacobian `C`, in natural sizes of coordinates.
 
-        A partition that exists already is preferred if it is nearly as good.
+        The first partition is preferred if it is nearly as good, so that runs do not depend on earlier ones and use the
+        coordinates of a stepper (multi_partition_program.py); then others that exist already.
         """
         best = tuple(choose_pivots(C, self.dynamics.analysis.pattern, self.dynamics.rank)[0])
         limit = max(SUFFICIENT_E, SUFFICIENT_E_RATIO * self.partition_cost(C, best))
+        first = next(iter(self.dynamics.others.values()))
+        if is_stable(C, first.part.order) and self.partition_cost(C, first.part.order) <= limit:
+            return first
         known = [x for x in self.dynamics.others.values() if is_stable(C, x.part.order)]
         sizes = [self.partition_cost(C, x.part.order) for x in known]
         return (

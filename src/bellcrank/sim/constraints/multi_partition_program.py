@@ -38,8 +38,8 @@ SINGULAR_SIZE = 1e30  # size of E of a partition that is singular
 def chosen_partitions(dynamics: LoopedDynamics) -> list[LoopedDynamics]:
     """Choose a few partitions such that almost every sampled configuration has a good one among them.
 
-    The criterion is that of runs. The choice is greedy: each step adds the partition that is good for most of the
-    configurations that have none yet.
+    The criterion is that of runs, and so is the first partition, which runs keep wherever it suffices. The choice of
+    the others is greedy: each step adds the partition that is good for most of the configurations that have none yet.
 
     Parameters
     ----------
@@ -58,27 +58,34 @@ def chosen_partitions(dynamics: LoopedDynamics) -> list[LoopedDynamics]:
         [[dynamics.closure.partition_cost(C, x) if is_stable(C, x) else np.inf for x in orders] for C in Cs]
     )
     good = sizes <= np.maximum(SUFFICIENT_E, SUFFICIENT_E_RATIO * sizes.min(axis=1, keepdims=True))
-    uncovered, chosen_indices = np.isfinite(sizes).any(axis=1), list[int]()
-    while len(chosen_indices) < LARGEST_PARTITION_COUNT and (uncovered.mean() > NEGLIGIBLE_SHARE or not chosen_indices):
+    uncovered, chosen_indices = np.isfinite(sizes).any(axis=1) & ~good[:, 0], [0]
+    while len(chosen_indices) < LARGEST_PARTITION_COUNT and uncovered.mean() > NEGLIGIBLE_SHARE:
         chosen_indices.append(int(np.argmax(good[uncovered].sum(axis=0))))
         uncovered &= ~good[:, chosen_indices[-1]]
     return [dynamics.with_partition(orders[k]) for k in chosen_indices]
 
 
 def partition_selector(parts: Sequence[LoopedDynamics]) -> Graph:
-    """Return the graph (y, p) -> index of the best partition of `parts` and the bound of its E; called if `go` > 0."""
+    """Return the graph (y, p) -> index of a partition of `parts` and the bound of its E; called if `go` > 0.
+
+    The rule is that of a run (loop_closure.py): the first partition where it suffices, otherwise the best one.
+    """
     dynamics = parts[0]
 
     def measured(y: Any, go: Any) -> dict[str, Any]:
         q, _, _ = dynamics.system.split(list(y))
         index: Scalar = 0.0
         least: Scalar = SINGULAR_SIZE
+        first: Scalar = SINGULAR_SIZE
         for k, other in enumerate(parts):
             reduced = constrained_dynamics.reduce_to_null_space(other.tree, other.mass_operator, other.part, list(q))
             size = maximum(reduced.largest, WEAK_PIVOT / reduced.conditioning) if other.rank.groups else reduced.largest
             better = size < least  # false for NaN, which a singular partition may give
             index, least = where(better, float(k), index), where(better, size, least)
-        return {"index": index, "bound": maximum(MAX_E, MAX_E_GROWTH * least)}
+            first = least if k == 0 else first
+        suffices = first <= maximum(SUFFICIENT_E, SUFFICIENT_E_RATIO * least)
+        index, size = where(suffices, 0.0, index), where(suffices, first, least)
+        return {"index": index, "bound": maximum(MAX_E, MAX_E_GROWTH * size)}
 
     return replace(dynamics.trace("partition", measured, {"y": (dynamics.size,), "go": ()}), only="go")
 
