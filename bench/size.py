@@ -71,15 +71,15 @@ import json
 import numpy as np
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import requests
+from bellcrank.dynamics import quantity_requests
 m = bc.zoo.load("chain:100")
 q, v, tau = m.random(0)
 worst = 0.0
 for quantity, method in (("forward_dynamics", "aba"), ("inverse_dynamics", "rnea")):
-    requests.MOST_STRAIGHT = 1
+    quantity_requests.MAX_STRAIGHT_OPERATIONS = 1
     shared = bc.kernel(m, quantity, method=method)
     assert shared.graph.opaque
-    requests.MOST_STRAIGHT = 10**9
+    quantity_requests.MAX_STRAIGHT_OPERATIONS = 10**9
     straight = graphs.graph(m, quantity, method)
     assert not straight.opaque
     want = straight.evaluate(q=q, v=v, **{x: tau for x in straight.inputs if x not in "qv"})[quantity]

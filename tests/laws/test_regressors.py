@@ -211,7 +211,7 @@ def test_driven_joints_are_enough_of_a_file(tmp_path: Path) -> None:
 
 def test_unsupported_loops_raise() -> None:
     m = rhombus()
-    with pytest.raises(InputError, match=r"has 2 freedom\(s\), but 1 joint\(s\)"):
+    with pytest.raises(InputError, match=r"has 2 degrees of freedom, but 1 driven joints"):
         idf.base_parameters(m, actuated=["left motor"])
     with pytest.raises(InputError, match="do not close"):
         Branch(m, ["left motor", "right motor"]).motion(np.array([[-1.5, 1.5]]), np.zeros((1, 2)), np.zeros((1, 2)))

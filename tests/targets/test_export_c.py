@@ -208,7 +208,7 @@ def test_invalid_exports_raise(tmp_path: Path) -> None:
     m = bc.zoo.planar3r()
     for thing, why in (
         (bc.Simulator(m, "dopri5").program((True, True)), "rows"),
-        (bc.Simulator(bc.zoo.four_bar(), form="minimal").program(rows=False), r"whole\(\)"),
+        (bc.Simulator(bc.zoo.four_bar(), form="minimal").program(rows=False), r"self_contained_program\(\)"),
         (3, "expected a Graph"),
         ([], "nothing to export"),
     ):

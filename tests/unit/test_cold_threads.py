@@ -65,7 +65,7 @@ ADDING = """
 import time
 import bellcrank as bc
 from bellcrank import plugins
-from bellcrank.build import stages
+from bellcrank.build import compilation
 from bellcrank.dynamics.method_table import METHODS
 
 
@@ -94,7 +94,7 @@ def forget():
     bc.register("method", f"mine{len(METHODS)}_{time.monotonic_ns()}", mass_matrix)
 
 threads = [threading.Thread(target=work, args=(step,))
-           for step in (add, stages.tables_as_shipped, stages.tables_as_shipped, forget)]
+           for step in (add, compilation.tables_as_shipped, compilation.tables_as_shipped, forget)]
 [t.start() for t in threads]
 [t.join() for t in threads]
 print(*failed, sep=" | ")

@@ -54,7 +54,7 @@ def test_the_page_shows_the_whole_package() -> None:
 
 USE = """
 import numpy as np, bellcrank as bc
-from bellcrank.build import stages
+from bellcrank.build import compilation
 arm = bc.zoo.load("geared_arm")
 assert np.round(arm.gravity_torque([0.0]), 4).tolist() == [-0.981]
 planar = bc.zoo.planar3r()
@@ -69,7 +69,7 @@ from bellcrank.actuators import ACTUATORS
 assert "Winch" in ACTUATORS
 from bellcrank.excavators.machines import MACHINES
 assert MACHINES["workshop"]().mechanism.nv == 3
-assert stages.tables_as_shipped() and stages.plugin_key()
+assert compilation.tables_as_shipped() and compilation.plugin_key()
 k = bc.kernel(planar, "mass_matrix", method="with_rotors")
 print(k.from_cache, k([0.3, -0.5, 0.8])[0, 0])
 """
