@@ -46,7 +46,8 @@ def objects(folder: Path) -> dict[str, Callable[[], Any]]:
         return bc.compile(lambda x, y: x[0] * y + bc.sin(x[1]), inputs={"x": 2, "y": ()})
 
     return {
-        "mechanism": lambda: bc.zoo.chain(2), "looped": bc.zoo.four_bar, "free": free, "system": plant,
+        "mechanism": lambda: bc.zoo.chain(2), "looped": bc.zoo.four_bar, "locked": locked, "bodiless": bodiless,
+        "free": free, "system": plant,
         "record": lambda: bc.simulate(plant(), 0.02, inputs={"push": 0.0}),
         "records": lambda: bc.simulate(bc.zoo.chain(2), 0.02, batch=2, every=0.01),
         "kernel": function, "graph": lambda: function().graph,
@@ -69,6 +70,23 @@ def built() -> bc.Builder:
     return b
 
 
+def locked() -> bc.Mechanism:
+    """Return a body on a hinge that a loop holds: a mechanism without freedom."""
+    b = bc.Builder("locked")
+    b.body("one", mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "ground", "one", axis=(0, 0, 1))
+    b.close("weld", "fixed", "ground", "one", point=(1.0, 0.0, 0.0))
+    return b.build()
+
+
+def bodiless() -> bc.Mechanism:
+    """Return a mechanism whose only body is fixed to the ground."""
+    b = bc.Builder("bodiless")
+    b.body("one", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("weld", "fixed", "ground", "one")
+    return b.build()
+
+
 @cache
 def strangers() -> list[Any]:
     """Return valid values that belong to other machines than those above."""
@@ -85,6 +103,9 @@ def strangers() -> list[Any]:
         *(bc.kernel(m, "mass_matrix"), bc.kernel(m, "mass_matrix").graph, bc.linearize(m), bc.schedule(m).machine),
         *(
             built(),
+            locked(),
+            bodiless(),
+            bc.Builder("empty").build(),
             m.free("bob.mass"),
             bc.parameter("width", 1.0),
             forces.Sphere(0.2),
@@ -136,6 +157,8 @@ def good(folder: Path, cheap: bool = False) -> dict[str, Any]:
         "inputs": {"push": 0.0}, "columns": ["joint1.q"], "seed": 1, "u": np.zeros((2, 1)), "start": 0.0,
         "begin": 0.0, "end": 0.01, "from_": 0, "structure": None, "body": "one", "parent": "one", "child": "two",
         "axis": (0, 0, 1), "collisions.path": robot, "count": n, "pinocchio_order.model": _model(m), **_parts(),
+        "zoo.chain.n": 3, "zoo.tree.n": 3, "zoo.ring.n": 4, "zoo.data.name": "andrews", "zoo.load.spec": "chain:2",
+        "zoo.start.mechanism": bc.zoo.four_bar(), "gym.make.task": "cart_pole",
         **({} if cheap else _own(folder)),
     }  # fmt: skip
 

@@ -1,15 +1,18 @@
 """A process that makes wrong calls of everything public, one after the other, and reports every wrong result.
 
     python tests/wrong_calls.py FIRST COUNT [WORD]
+    python tests/wrong_calls.py every [WORD]
 
 A call is valid except for one or two arguments, which are arbitrary. Faults are: an internal Python error (an
 IndexError from deep inside), an error without a message, a hang, a crash. Each case has a number and can be repeated
-alone; WORD is a regular expression for names of callables. The cases run in a process of their own, as in fuzzing.py.
+alone; WORD is a regular expression for names of callables. "every" gives each value of UNEXPECTED to each argument
+in turn. The cases run in a process of their own, as in fuzzing.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import faulthandler
 import functools
 import inspect
@@ -26,13 +29,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bellcrank as bc
-from bellcrank import actuators, control, forces, identify
+from bellcrank import actuators, control, forces, gym, identify, zoo
 from bellcrank.errors import BellcrankError
 from right_calls import built, good, objects, strangers
 
@@ -45,6 +49,18 @@ Good = Mapping[str, Any]
 
 class Odd:
     """An object without any expected attribute."""
+
+
+# Values that pass many checks, each made when it is needed: Python cannot iterate over a memoryview of two dimensions,
+# and durations of Python have most operators of numbers.
+UNEXPECTED: dict[str, Callable[[], Any]] = {
+    "memoryview 2x2": lambda: memoryview(np.ones((2, 2))),
+    "memoryview 3x3": lambda: memoryview(np.eye(3)),
+    "list of memoryviews": lambda: [memoryview(np.eye(3)), memoryview(np.eye(3))],
+    "memoryview without dimensions": lambda: memoryview(np.array(1.0)),
+    "duration": lambda: datetime.timedelta(days=1),
+    "text array": lambda: np.array(["a", "b"]),
+}
 
 
 def _wrong() -> list[Any]:
@@ -71,6 +87,7 @@ def _wrong() -> list[Any]:
         ),
         *(math.nan, math.inf, -math.inf, 1j, [], {}, (), [[]], circle, set(), range(3), [None], ["x"], [1.0, math.nan]),
         *(np.zeros((2, 3)), np.array([math.nan, 1.0]), np.array(["a"]), np.zeros(0), np.zeros((0, 2)), np.int64(3)),
+        *(np.timedelta64(5, "s"), *(make() for make in UNEXPECTED.values())),
         *({"x": 1.0}, {1: 2}, {"": math.nan}, {"joint1": "x"}, {"joint1": None}, {"joint1": math.nan}, {None: None}),
         *(
             lambda: None,
@@ -115,7 +132,9 @@ def _other(rng: random.Random, wrong: list[Any], fits: Good) -> Any:
     return rng.choice(strangers()) if kind < 0.45 else rng.choice(wrong)
 
 
-UNTRIED = {"register", "drive", *SCALARS}  # drive returns a Drive; scalar functions behave as those of Python's math
+UNTRIED = {"register", "drive", "Env", "VectorEnv", *SCALARS} - {
+    "interp"
+}  # drive returns a Drive; scalar functions behave as those of Python's math
 QUIET = {
     "start",
     "resume",
@@ -132,6 +151,7 @@ QUIET = {
 
 def callables(things: Mapping[str, Callable[[], Any]], word: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     rooms = {"bc": bc, "forces": forces, "actuators": actuators, "control": control, "identify": identify}
+    rooms |= {"zoo": zoo, "gym": gym}
     for room, module in rooms.items():
         for name in sorted(module.__all__):
             thing = getattr(module, name)
@@ -261,16 +281,59 @@ def shown(x: Any) -> str:
         return f"<{type(x).__name__}>"
 
 
-def main(first: int, count: int, word: str = "") -> None:
+def every(word: str = "") -> None:
+    """Give each value of UNEXPECTED to each argument, all other arguments being valid; report what is wrong."""
+    counts = {"made": 0, "refused": 0, "wrong": 0}
+    with _prepared(word) as (table, fits):
+        for called, function in table:
+            try:
+                named = inspect.signature(function).parameters.values()
+            except (TypeError, ValueError):
+                continue
+            free = [p for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+            valid = {
+                p.name: _fitting(fits, called, p.name)
+                for p in free
+                if p.default is p.empty or f"{called}.{p.name}" in fits
+            }
+            for p, (kind, make) in product(free, UNEXPECTED.items()):
+                used = _to_the_end(random.Random(0), called, function)
+                result, why = limited_outcome(used, [], valid | {p.name: make()})
+                counts[result] += 1
+                if result == "wrong":
+                    print(json.dumps({"case": f"{called}: {p.name} is a {kind}", "why": why}), flush=True)
+    print(json.dumps(counts))
+
+
+@contextlib.contextmanager
+def _prepared(word: str) -> Iterator[tuple[list[tuple[str, Callable[..., Any]]], Good]]:
+    """Yield the callables and the valid arguments, inside a folder that is removed at the end."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, _alarm)
-    counts = {"made": 0, "refused": 0, "wrong": 0}
     with tempfile.TemporaryDirectory() as made:
         os.chdir(made)
         folder = Path(made)
         fits = good(folder, cheap=bool(word))
-        table = [x for x in callables(objects(folder), word) if re.search(word, x[0])]
+        yield [x for x in callables(objects(folder), word) if re.search(word, x[0])], fits
+
+
+def limited_outcome(function: Any, args: list[Any], given: Good) -> tuple[str, str]:
+    """Return the outcome of a call, "wrong" if it takes too long."""
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    faulthandler.dump_traceback_later(30 * PATIENCE, exit=True)
+    try:
+        return outcome(function, args, given)
+    except Hang:
+        return "wrong", f"took more than {PATIENCE} s"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.cancel_dump_traceback_later()
+
+
+def main(first: int, count: int, word: str = "") -> None:
+    counts = {"made": 0, "refused": 0, "wrong": 0}
+    with _prepared(word) as (table, fits):
         for number in range(first, first + count):
             rng = random.Random(f"wrong {number} {word}")
             called, function = rng.choice(table)
@@ -284,14 +347,7 @@ def main(first: int, count: int, word: str = "") -> None:
                 file=sys.stderr,
                 flush=True,
             )
-            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
-            faulthandler.dump_traceback_later(30 * PATIENCE, exit=True)
-            try:
-                result, why = outcome(function, args, given)
-            except Hang:
-                result, why = "wrong", f"took more than {PATIENCE} s"
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            faulthandler.cancel_dump_traceback_later()
+            result, why = limited_outcome(function, args, given)
             counts[result] += 1
             if result == "wrong":
                 case = f"{number} {called} { ({k: shown(x) for k, x in given.items()}) } {[shown(x) for x in args]}"
@@ -300,4 +356,7 @@ def main(first: int, count: int, word: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    if sys.argv[1] == "every":
+        every(*sys.argv[2:])
+    else:
+        main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -13,7 +13,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -21,7 +20,8 @@ import numpy as np
 
 from bellcrank.errors import BellcrankError, InputError, brief
 from bellcrank.memory_limits import UNCHECKED_BYTES
-from bellcrank.scalar import is_real, is_whole
+from bellcrank.scalar import is_real, is_scalar, is_whole
+from bellcrank.sequences import is_matrix_view
 from bellcrank.syntax_trees import syntax_tree
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -190,7 +190,7 @@ def _is_number(x: Any) -> bool:
         return abs(int(x)) < MAX_INTEGER
     if isinstance(x, np.generic | np.ndarray):
         return x.ndim == 0 and x.dtype.kind in "iuf" and not np.ma.is_masked(x)
-    return is_real(x) or getattr(x, "ndim", None) == 0
+    return is_real(x) or (getattr(x, "ndim", None) == 0 and not isinstance(x, memoryview))
 
 
 def _is_bool(x: Any) -> bool:
@@ -213,7 +213,7 @@ def _is_scalar(x: Any) -> bool:
         return _is_number(x)
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iufO"
-    return hasattr(x, "__mul__") and not isinstance(x, Sequence | Mapping | Decimal)
+    return is_scalar(x)
 
 
 def _is_path(x: Any) -> bool:
@@ -221,11 +221,18 @@ def _is_path(x: Any) -> bool:
 
 
 def _is_list(x: Any) -> bool:
+    if is_matrix_view(x):
+        return False
     return (isinstance(x, Sequence) and not isinstance(x, str | bytes)) or getattr(x, "ndim", 0) > 0
 
 
 def _is_iterable(x: Any) -> bool:
-    return isinstance(x, Iterable) and not isinstance(x, str | bytes) and getattr(x, "ndim", 1) > 0
+    return (
+        isinstance(x, Iterable)
+        and not isinstance(x, str | bytes)
+        and not is_matrix_view(x)
+        and getattr(x, "ndim", 1) > 0
+    )
 
 
 ANNOTATION_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief
-from bellcrank.scalar import Scalar, clip, float_array, where
+from bellcrank.scalar import Scalar, clip, float_array, is_scalar, where
 
 INTERPOLATION_KINDS = ("linear", "smooth")
 
@@ -46,7 +46,7 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
     5.0
     """
     rows = polynomial_pieces(xs, ys, kind)
-    if isinstance(x, (type, str, bytes)) or x is None:
+    if not is_scalar(x) and not _is_numeric_array(x):
         raise InputError(f"interp: x is {brief(x)}; expected a number, an array, or a traced scalar.")
     x = clip(x, float(xs[0]), float(xs[-1]))
     origin, *coefficients = _select_piece(x, rows)
@@ -54,6 +54,11 @@ def interp(x: Scalar, xs: Sequence[float], ys: Sequence[float], kind: str = "lin
     for c in reversed(coefficients):
         total = total * along + c
     return total
+
+
+def _is_numeric_array(x: object) -> bool:
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    return kind in ("i", "u", "f", "O") if isinstance(x, np.ndarray) else bool(getattr(x, "ndim", 0))
 
 
 def polynomial_pieces(xs: Sequence[float], ys: Sequence[float], kind: str = "linear") -> np.ndarray:

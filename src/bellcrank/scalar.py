@@ -14,7 +14,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -33,6 +33,19 @@ def is_real(x: object) -> TypeGuard[float]:
 def is_whole(x: object) -> TypeGuard[int]:
     """Return true if `x` is one integer of Python or numpy."""
     return is_real(x) and isinstance(x, Integral)
+
+
+def is_scalar(x: object) -> bool:
+    """Return true if `x` is one real number or one symbol, with arithmetic on numbers; not for text, dates or classes.
+
+    Durations of Python have most of the operators, but no power.
+    """
+    if isinstance(x, np.generic | np.ndarray):
+        return x.ndim == 0 and x.dtype.kind in "iufO"
+    if isinstance(x, Number):
+        return is_real(x)
+    operators = ("__add__", "__radd__", "__mul__", "__rmul__", "__pow__")
+    return not isinstance(x, type) and all(hasattr(x, operator) for operator in operators)
 
 
 def float_array(values: Any) -> np.ndarray[Any, Any]:

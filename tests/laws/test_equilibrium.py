@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
@@ -201,3 +201,25 @@ def test_moving_prescribed_motion_is_no_equilibrium() -> None:
         bc.equilibrium(bc.system(m, motions={joint: lambda t: 0.3 + 0.5 * t + 0.1 * t * t}))
     found = bc.equilibrium(bc.system(m, motions={joint: lambda t: 0.3}))
     assert abs(found.q[0] - 0.3) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:.*it cannot move")
+@few(3)
+@given(
+    st.lists(st.sampled_from(["revolute", "prismatic", "cylindrical", "spherical", "floating"]), min_size=1, max_size=2)
+)
+def test_mechanism_without_freedom_rests_where_it_is(kinds: list[str]) -> None:
+    """The point itself is the equilibrium if nothing can change; this once ended in an IndexError."""
+    b = bc.Builder("locked")
+    for i, kind in enumerate(kinds):
+        axis = {"axis": (0.3, 0.5 - i, 1.0)} if kind in ("revolute", "prismatic", "cylindrical") else {}
+        b.body(f"link{i}", mass=1.0, com=(i, 0.5, 0.0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"joint{i}", kind, f"link{i - 1}" if i else "ground", f"link{i}", point=(i, 0.2, 0.0), **axis)
+    b.close("weld", "fixed", "ground", f"link{len(kinds) - 1}", point=(2.0, 1.0, 0.0))
+    m = b.build()
+    assume(m.loop_analysis.mobility == 0)
+    rest = bc.equilibrium(m)
+    close(rest.q, m.assemble()[0], 1e-12)
+    assert not rest.failures
+    assert not rest.solved
+    assert bc.linearize(m, inputs=[]).B.shape == (0, 0)

@@ -151,3 +151,15 @@ def test_windows_are_crossed_correctly_or_reported(form: str, integrator: str, s
     run = bc.simulate(m, 10.0, *zoo.start(m), form=form, integrator=integrator, every=0.01, **steps)
     assert run.stops[0].reason == "end" or "singular configuration" in run.stops[0].message
     assert run.residuals()["energy"] < 1e-3
+
+
+@pytest.mark.parametrize("bodies", [0, 1, 3])
+def test_mechanism_without_moving_body_is_refused_by_name(bodies: int) -> None:
+    b = bc.Builder("still")
+    for i in range(bodies):
+        b.body(f"block{i}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(f"weld{i}", "fixed", f"block{i - 1}" if i else "ground", f"block{i}")
+    m = b.build()
+    for call in (lambda: m.loop_analysis, m.assemble, lambda: bc.simulate(m, 1.0), lambda: bc.equilibrium(m)):
+        with pytest.raises(InputError, match='"still" has no moving body'):
+            call()

@@ -41,6 +41,7 @@ NEUTRAL = {
         "interpolation",
         "scalar",
         "random_seeds",
+        "sequences",
         "compiled_quantity",
         "lazy_import",
         "syntax_trees",

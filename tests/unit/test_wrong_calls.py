@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank import gym
 from bellcrank.actuators import DCMotor
 from bellcrank.actuators.actuator import StateVariable
 from bellcrank.argument_errors import explain_argument_errors, misfit_text
@@ -32,17 +34,22 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def wrong(first: int, count: int, word: str = "") -> list[Any]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    command = [sys.executable, str(ROOT / "wrong_calls.py"), str(first), str(count), word]
-    before = {file: file.read_bytes() for file in (ROOT / "unit/data").iterdir() if file.is_file()}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert {file: file.read_bytes() for file in before} == before
-    *found, counts = [json.loads(line) for line in done.stdout.splitlines()]
+    *found, counts = _reported(str(first), str(count), word)
     assert sum(counts.values()) == count
     assert counts["refused"] > 0.5 * count  # the calls are indeed wrong
     assert counts["made"] > 0.1 * count  # and some pass the check of the first argument
     return found
+
+
+def _reported(*arguments: str) -> list[Any]:
+    """Return the lines that wrong_calls.py prints, the last of which counts the outcomes."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = [sys.executable, str(ROOT / "wrong_calls.py"), *arguments]
+    before = {file: file.read_bytes() for file in (ROOT / "unit/data").iterdir() if file.is_file()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {file: file.read_bytes() for file in before} == before
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_few() -> None:
@@ -53,6 +60,69 @@ def test_a_few() -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_many(part: int) -> None:
     assert wrong(10_000 * (part + 1), 2000) == []
+
+
+@pytest.mark.long
+def test_every_argument_refuses_views_of_matrices_durations_and_arrays_of_text() -> None:
+    *found, counts = _reported("every")
+    assert found == []
+    assert counts["refused"] > 5000
+
+
+@pytest.mark.parametrize("view", [memoryview(np.ones((2, 2))), memoryview(np.array(1.0)), memoryview(np.eye(4))])
+def test_views_of_matrices_are_refused_by_name(view: memoryview) -> None:
+    """Python cannot iterate over a memoryview of several dimensions, which once ended in a NotImplementedError."""
+    m, b = bc.zoo.chain(2), bc.Builder("thing")
+    b.body("one", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    calls = {
+        "gravity": lambda: bc.Builder("a", gravity=view),  # type: ignore[arg-type]
+        "com": lambda: b.body("two", mass=1.0, com=view),  # type: ignore[arg-type]
+        "inertia": lambda: b.body("two", mass=1.0, inertia=view),
+        "axis": lambda: b.joint("hinge", "revolute", "ground", "one", axis=view),  # type: ignore[arg-type]
+        "joints": lambda: b.close("gear", "gear", joints=view, ratio=2.0),  # type: ignore[arg-type]
+        "mimic": lambda: b.joint("hinge", "revolute", "ground", "one", mimic=view),  # type: ignore[arg-type]
+        "rows": lambda: bc.from_dh("arm", view),  # type: ignore[arg-type]
+        "frames": lambda: bc.forces.feet(view),  # type: ignore[arg-type]
+        "events": lambda: bc.simulate(m, 0.01, events=view),  # type: ignore[arg-type]
+        "outputs": lambda: bc.linearize(m, outputs=view),  # type: ignore[arg-type]
+        "hold": lambda: bc.equilibrium(m, hold=view),  # type: ignore[arg-type]
+        "fixed": lambda: m.assemble(fixed=view),  # type: ignore[arg-type]
+        "wrenches": lambda: bc.kernel(m, "forward_dynamics", wrenches=view),  # type: ignore[arg-type]
+        "actuators": lambda: bc.system(m, actuators=view),  # type: ignore[arg-type]
+    }
+    for argument, call in calls.items():
+        with pytest.raises(BellcrankError, match=argument):
+            call()
+
+
+def test_view_of_a_matrix_is_an_inertia() -> None:
+    for inertia in (np.diag([1.0, 2.0, 2.5]), memoryview(np.diag([1.0, 2.0, 2.5]))):
+        b = bc.Builder("thing")
+        b.body("one", mass=1.0, inertia=inertia)
+        b.joint("hinge", "revolute", "ground", "one", axis=(0, 0, 1))
+        assert b.build().mass_matrix([0.0]) == [[2.5]]
+
+
+@pytest.mark.parametrize("odd", [None, math.inf, 10**400, datetime.timedelta(days=1), np.array(["a"]), [None]], ids=str)
+def test_zoo_and_tables_refuse_values_that_are_not_numbers(odd: Any) -> None:
+    m = bc.zoo.chain(2)
+    for call in (
+        *(lambda name=name: bc.zoo.scissor(3, **{name: odd}) for name in ("angle", "length")),
+        *(lambda name=name: bc.zoo.four_bar(**{name: odd}) for name in ("ground", "crank", "coupler", "rocker")),
+        *(lambda n=n: bc.zoo.random_tree(1, 4, **{n: odd}) for n in ("kinds", "special", "armature", "passive")),
+        lambda: bc.zoo.load(odd),
+        lambda: gym.make(odd),
+        lambda: bc.interp(0.5, [0.0, odd], [0.0, 1.0]),
+        lambda: bc.linearize(m).deviation(q=odd, v=[0.0, 0.0]),
+        lambda: bc.forces.Contact("c", "ground", "link2", bc.forces.Plane(), bc.forces.Sphere(0.1), exponent=odd),
+    ):
+        with pytest.raises(BellcrankError):
+            call()
+
+
+def test_lengths_that_do_not_fit_are_named() -> None:
+    with pytest.raises(InputError, match=r"four_bar does not exist with ground 0\.4, crank 9\.0, .*lengths that fit"):
+        bc.zoo.four_bar(crank=9.0)
 
 
 @explain_argument_errors

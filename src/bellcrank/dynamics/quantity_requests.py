@@ -46,6 +46,12 @@ class Request:
     reference: str = "aligned"  # point and axes in which the motion of the frame is expressed
 
 
+def check_moving_body(mechanism: Mechanism) -> None:
+    """Raise an InputError if `mechanism` has no moving body."""
+    if not mechanism.bodies:
+        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+
+
 def check_request(mechanism: Mechanism, request: Request) -> None:
     """Check that `request` can be computed for `mechanism`.
 
@@ -71,8 +77,7 @@ def check_request(mechanism: Mechanism, request: Request) -> None:
     if request.packed and not q.symmetric:
         those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
         raise InputError(f"{q.name} is not a symmetric matrix and cannot be packed; {those} can.")
-    if not mechanism.bodies:
-        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
+    check_moving_body(mechanism)
     if not _methods_solving(q.through or q.name):
         raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
     if not applicable_methods(q.name, mechanism.tree):

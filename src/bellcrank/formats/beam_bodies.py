@@ -18,11 +18,12 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
-from bellcrank.formats.number_checks import items, number, vector
+from bellcrank.formats.number_checks import number, vector
 from bellcrank.model.mode_shapes import Modal, ModalNode, modal_fields
 from bellcrank.model.parts import Array, triple
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem
+from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import Moments
 
@@ -91,7 +92,7 @@ def place_beam(
             "across the axis."
         )
     y = y / np.linalg.norm(y)
-    motions = items(motions) or []
+    motions = sequence_elements(motions) or []
     for motion in motions:
         if not isinstance(motion, str) or motion not in BEAM_MOTIONS:
             raise ModelError(f"{where}: {unknown('motion', motion, BEAM_MOTIONS)}")
@@ -171,7 +172,7 @@ def checked_damping(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float
     rayleigh
         Pair (alpha, beta), 1/s and s.
     """
-    coefficients = items(rayleigh)
+    coefficients = sequence_elements(rayleigh)
     if coefficients is None or len(coefficients) != 2:
         raise ModelError(f"{where}: rayleigh is {brief(rayleigh)}; expected two numbers, (alpha, beta).")
     checked = []

@@ -22,7 +22,7 @@ from bellcrank.formats import loop_closures as closing
 from bellcrank.formats.flexible_bodies import FlexibleBodies
 from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints
 from bellcrank.formats.number_checks import inertia as inertia_matrix
-from bellcrank.formats.number_checks import items, limit, number, rotation_matrix, vector
+from bellcrank.formats.number_checks import limit, number, rotation_matrix, vector
 from bellcrank.model import mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
@@ -47,6 +47,7 @@ from bellcrank.model.parts import (
     matrix,
     triple,
 )
+from bellcrank.sequences import sequence_elements
 
 if TYPE_CHECKING:
     from bellcrank.formats.beam_bodies import PlacedModal
@@ -441,7 +442,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         if given is None:
             return None
         parts = (given.joint, given.multiplier, given.offset) if isinstance(given, Mimic) else given
-        name, *numbers = [parts] if isinstance(parts, str) else items(parts) or [None]
+        name, *numbers = [parts] if isinstance(parts, str) else sequence_elements(parts) or [None]
         if not isinstance(name, str) or len(numbers) > 2:
             raise ModelError(f"{where}: mimic is {given!r}; expected a joint's name or (name, multiplier, offset).")
         return Mimic(name, *(number(x, where, "mimic") for x in numbers))

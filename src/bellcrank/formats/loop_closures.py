@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.formats.number_checks import items, number, vector
+from bellcrank.formats.number_checks import number, vector
 from bellcrank.model import part_checks
 from bellcrank.model.parts import (
     COUPLINGS,
@@ -33,6 +33,7 @@ from bellcrank.model.parts import (
 from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
+from bellcrank.sequences import sequence_elements
 
 AXIAL_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line")
 
@@ -104,7 +105,7 @@ def joint_coupling(
     places
         The arguments that only loops between bodies have; they must be empty.
     """
-    pair = items(joints)
+    pair = sequence_elements(joints)
     if pair is None or len(pair) != 2 or not all(isinstance(j, str) for j in pair):
         raise ModelError(f'{where}: joints is {joints!r}; expected the names of two, as in joints=("first", "second").')
     if any(place is not None and (not isinstance(place, str) or place) for place in places):

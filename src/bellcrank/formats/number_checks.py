@@ -7,7 +7,7 @@ an angle within a tolerance of a quarter turn is taken as exact, and the report 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
 from bellcrank.parameters import Free, has_free, nominal
 from bellcrank.scalar import cos, is_real, sin
+from bellcrank.sequences import sequence_elements
 
 QUARTER_TURN = math.pi / 2
 RIGHT_ANGLES = 1e-8  # rad: an angle of a file this close to a quarter turn is taken as exact
@@ -42,19 +43,9 @@ def limit(value: Any, where: str, what: str) -> Number:
     return float(value) if isinstance(value, float) and math.isinf(value) else number(value, where, what)
 
 
-def items(value: Any) -> list[Any] | None:
-    """Return the elements of an ordered `value` (list, tuple, array), or None if it is something else."""
-    if isinstance(value, (str, bytes, set, frozenset, Mapping)):
-        return None
-    try:
-        return list(value)
-    except TypeError:
-        return None
-
-
 def vector(value: Any, where: str, what: str) -> Triple:
     """Return the sequence `value` as three finite floats; `where` and `what` are for errors."""
-    given = items(value)
+    given = sequence_elements(value)
     if given is None or len(given) != 3:
         raise ModelError(f"{where}: {what} is {brief(value)}; expected three numbers.")
     return triple(number(x, where, what) for x in given)
@@ -63,10 +54,10 @@ def vector(value: Any, where: str, what: str) -> Triple:
 def inertia(value: Any, where: str) -> Matrix:
     """Return `value`, 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or 3x3, as a 3x3 matrix; `where` is for errors."""
     expected = "expected 3 moments, 6 numbers (xx, yy, zz, xy, xz, yz) or a 3x3 matrix"
-    given = items(value)
+    given = sequence_elements(value)
     if given is None:
         raise ModelError(f"{where}: inertia is {brief(value)}; {expected}.")
-    if len(given) == 3 and all(items(row) is not None for row in given):
+    if len(given) == 3 and all(sequence_elements(row) is not None for row in given):
         return matrix(vector(row, where, "a row of the inertia") for row in given)
     if len(given) not in (3, 6):
         raise ModelError(f"{where}: inertia has {len(given)} numbers; {expected}.")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
 from bellcrank.optional_imports import optional_import
 
@@ -25,6 +26,7 @@ from bellcrank.gym.tasks import TASKS, Task  # noqa: E402
 __all__ = ["TASKS", "Env", "Task", "VectorEnv", "make"]
 
 
+@explain_argument_errors
 def make(task: str | Task, batch: int | None = None, **settings: Any) -> Env | VectorEnv:
     """Return the environment of a task: gymnasium's Env for one run, or its VectorEnv for a batch.
 

@@ -31,6 +31,7 @@ from bellcrank.model.parts import (
     with_unit_axes,
 )
 from bellcrank.parameters import Parameters, has_free, nominal
+from bellcrank.sequences import sequence_elements
 
 WeldedPose = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 UNMOVED_ROTATION, UNMOVED_POINT = np.eye(3), np.zeros(3)  # identical objects mark bodies that no weld has moved
@@ -73,8 +74,10 @@ def mechanism_of(
         Invalid names, topology or NaN, and a mass matrix with a negative eigenvalue, are always errors.
     """
     part_checks.checked_level(checks)
-    if len(tuple(gravity)) != 3 or any(_is_not_scalar(g) for g in gravity):
+    components = sequence_elements(gravity)
+    if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
         raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
+    gravity = components
     part_checks.check_finite(
         f'mechanism "{name}"', "gravity", gravity
     )  # after the check of the length, because a list may contain itself

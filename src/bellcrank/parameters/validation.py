@@ -9,19 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import InputError, brief
-from bellcrank.scalar import is_real, is_whole
+from bellcrank.scalar import is_real, is_scalar, is_whole
 
 NUMERIC_ANNOTATIONS = ("Scalar", "float", "Six")  # words in annotations that mean numbers
 SCALAR_ANNOTATIONS = ("Scalar", "float")
 OTHER_ANNOTATIONS = ("Callable", "Mapping", "|", "str", "Array")
 
-NON_NUMBER_TYPES = (str, bytes, dict, Sequence, bool, np.generic, np.ndarray, complex, Decimal, type)
+NON_NUMBER_TYPES = (Sequence, np.generic, np.ndarray)
 
 
 def check_numbers(part: Any, called: str) -> None:
@@ -153,7 +152,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _check(where: str, field: Field[Any], x: Any) -> None:
     """Check one number; infinity is allowed only if it is the default of the field."""
     number = is_real(x)
-    if not number and (isinstance(x, NON_NUMBER_TYPES) or not hasattr(x, "__mul__")):
+    if not number and (isinstance(x, NON_NUMBER_TYPES) or not is_scalar(x)):
         raise InputError(f"{where}: {field.name} is {brief(x)}; expected a number.")
     infinite_by_default = field.default is not MISSING and field.default in (math.inf, -math.inf)
     if number and not _finite(x) and not (infinite_by_default and x in (math.inf, -math.inf)):

@@ -6,7 +6,7 @@ Starts, inputs and parameters are broadcast to the shape of the batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from bellcrank.errors import InputError, brief, unknown
 from bellcrank.memory_limits import check_array_memory, check_memory
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, float_array
+from bellcrank.sequences import sequence_elements
 from bellcrank.sim.quantity_checks import count, duration
 
 if TYPE_CHECKING:
@@ -44,9 +45,10 @@ def as_tuple(name: str, value: Any, items: str) -> tuple[Any, ...]:
         Items of the list, in the plural, for the error.
     """
     numeric = isinstance(value, np.ndarray) and (value.ndim == 0 or value.dtype.kind not in "OUS")
-    if numeric or isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+    elements = list(value) if isinstance(value, Set) else sequence_elements(value)
+    if numeric or elements is None:
         raise InputError(f"{name} is {brief(value)}; expected a list of {items}: {name}=[...].")
-    return tuple(value)
+    return tuple(elements)
 
 
 def real_array(name: str, value: Any) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief
 from bellcrank.optional_imports import optional_import
+from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
@@ -80,7 +81,8 @@ def _mesh(fem: Any, given: Any) -> Any:
         mesh = given
     else:
         try:
-            points, cells = given
+            elements: Any = sequence_elements(given)
+            points, cells = elements
             points, cells = np.asarray(points, dtype=float), np.asarray(cells, dtype=int)
             if points.ndim != 2 or cells.ndim != 2 or points.shape[1] != 3 or cells.shape[1] != 4:
                 raise ValueError

@@ -19,6 +19,7 @@ from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals
 from bellcrank.record.summary import value_text
+from bellcrank.sequences import sequence_elements
 from bellcrank.view import machine_shapes, palette, scene
 from bellcrank.view.flexible_shapes import largest_stress
 from bellcrank.view.self_contained_page import page
@@ -128,10 +129,9 @@ def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
 
 def checked_lane(run: Record, run_index: int | Sequence[int]) -> tuple[int, ...]:
     """Return the index of the run `run_index` in the batch of `run`, checked; () is the first run of a batch."""
+    elements = sequence_elements(run_index)
     try:
-        lane = (
-            tuple(map(operator.index, run_index)) if isinstance(run_index, Sequence) else (operator.index(run_index),)
-        )
+        lane = tuple(map(operator.index, [run_index] if elements is None else elements))
     except TypeError:
         lane = (-1,) * (1 + len(run.batch))
     if run.batch and not lane:

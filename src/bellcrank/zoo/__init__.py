@@ -9,6 +9,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
@@ -116,6 +117,7 @@ def names() -> tuple[str, ...]:
     return tuple(TABLE)
 
 
+@explain_argument_errors
 def load(spec: str) -> Mechanism:
     """Return the mechanism with a given name.
 

@@ -22,7 +22,9 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
 from bellcrank.random_seeds import generator
-from bellcrank.scalar import is_whole
+from bellcrank.scalar import is_real, is_whole
+from bellcrank.sequences import sequence_elements
+from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 
 MOVING_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
@@ -32,6 +34,7 @@ SECONDS_PER_BODY, BYTES_PER_BODY = 3e-4, 6e3  # to build one body
 LINK_LENGTH, LINK_WIDTH, LINK_MASS = 0.4, 0.1, 2.0  # m, m and kg, of the links of chain and tree
 
 
+@explain_impossible_mechanism
 def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
     """Point mass on a massless rod; q = 0 hangs straight down.
 
@@ -54,6 +57,7 @@ def pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0) -> Mechanism:
     """Serial chain of n bodies.
 
@@ -81,6 +85,7 @@ def chain(n: int, joints: str | Sequence[str] = "revolute", twist: str = "altern
     return _family(f"chain{checked_count(n, 'n')}", n, 1, joints, twist, seed)
 
 
+@explain_impossible_mechanism
 def tree(
     n: int, branching: int = 2, joints: str | Sequence[str] = "revolute", twist: str = "alternate", seed: int = 0
 ) -> Mechanism:
@@ -114,6 +119,7 @@ def tree(
     )
 
 
+@explain_impossible_mechanism
 def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 0) -> Mechanism:
     """Return a chain without special values, on a base as Denavit-Hartenberg tables have it.
 
@@ -143,6 +149,7 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
     return mechanism_of(f"chain{n}_papers", bodies, joint_list, source="zoo")
 
 
+@explain_impossible_mechanism
 def random_tree(
     seed: int | np.random.Generator = 0,
     n: int = 6,
@@ -184,6 +191,12 @@ def random_tree(
     """
     checked_count(n, "n")
     kinds = _kinds(kinds)
+    for what, probability in (("special", special), ("mimic", mimic)):
+        if not is_real(probability) or not 0.0 <= probability <= 1.0:
+            raise InputError(f"random_tree: {what} is {brief(probability)}; expected a probability, from 0 to 1.")
+    for what, flag in (("armature", armature), ("passive", passive)):
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"random_tree: {what} is {brief(flag)}; expected True or False.")
     rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
     bodies: list[Body] = []
     joints: list[Joint] = []
@@ -285,11 +298,13 @@ def _unit(v: Array) -> Array:
 
 
 def _kinds(requested: str | Sequence[str]) -> list[str]:
-    kinds = [requested] if isinstance(requested, str) else list(requested)
+    kinds = [requested] if isinstance(requested, str) else sequence_elements(requested)
+    if kinds is None:
+        raise InputError(f"zoo: joints is {brief(requested)}; expected a joint type, or a list of them.")
     if not kinds:
         raise InputError("zoo: the list of joints is empty; expected at least one kind of joint.")
     for kind in kinds:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"zoo: {unknown('joint type', kind, KINDS)}")
     return kinds
 

@@ -13,6 +13,7 @@ from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 from bellcrank.zoo.families import LINK_LENGTH, LINK_MASS, LINK_WIDTH, MAX_LOOP_BODIES, checked_count
 from bellcrank.zoo.loops import GRAVITY, Z, _add_rod
 
@@ -21,6 +22,7 @@ DAMPING_RATE_HZ = 2.0  # 1/s, damping of a link's rotation, relative to its iner
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 
 
+@explain_impossible_mechanism
 def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
     """Scissor lift of n stages with one freedom and n loops.
 
@@ -64,6 +66,7 @@ def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def track(n: int = 90, pitch: float = 0.2, radius: float = 0.4) -> Mechanism:
     """Crawler track: n shoes in a ring round two wheels, with a level lower strand.
 
@@ -117,6 +120,7 @@ def _close_polygon(points: list[Array]) -> list[Array]:
     return [p - gap * (i / n) for i, p in enumerate(points[:-1])] + [points[0]]
 
 
+@explain_impossible_mechanism
 def four_bars(n: int = 4) -> Mechanism:
     """Row of n equal, independent four-bar linkages: crank, coupler and rocker.
 
@@ -149,6 +153,7 @@ def four_bars(n: int = 4) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
     """Binary tree of n bodies, as `tree` has it, with rods between some leaves: each rod closes a loop.
 
@@ -194,6 +199,7 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
     """Rope of n links between two trolleys on a horizontal rail.
 

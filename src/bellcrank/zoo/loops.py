@@ -15,6 +15,7 @@ import numpy as np
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count
 from bellcrank.zoo.published import data
 
@@ -22,6 +23,7 @@ GRAVITY = (0.0, -9.81, 0.0)
 Z = (0.0, 0.0, 1.0)
 
 
+@explain_impossible_mechanism
 def start(mechanism: Mechanism) -> tuple[Array, Array]:
     """Return the assembled initial state of a zoo mechanism.
 
@@ -47,6 +49,7 @@ def start(mechanism: Mechanism) -> tuple[Array, Array]:
     return np.array(list((neutral | {k: x for k, x in q.items() if x}).values())), np.array(list(v.values()))
 
 
+@explain_impossible_mechanism
 def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
     """Ball that moves in the plane, held at a constant distance by a massless rod (IFToMM A01).
 
@@ -73,6 +76,7 @@ def rod_pendulum(length: float = 1.0, mass: float = 1.0) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, rocker: float = 0.25) -> Mechanism:
     """Planar four-bar linkage; with the default lengths the crank rotates fully and the rocker swings (Grashof).
 
@@ -111,6 +115,7 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
     return b.build()
 
 
+@explain_impossible_mechanism
 def n_four_bar(n: int = 2) -> Mechanism:
     """Row of n windows from 2 n + 1 uniform rods, upright at q = 0 (IFToMM A02).
 
@@ -147,6 +152,7 @@ def n_four_bar(n: int = 2) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
     """Ring of n equal rods with hinges in the vertical plane, hung by one hinge: one loop, a regular polygon at q = 0.
 
@@ -179,6 +185,7 @@ def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def parallel_cranks(n: int = 3) -> Mechanism:
     """Bar on n equal parallel cranks: two of them determine its motion, so each further one is redundant.
 
@@ -269,6 +276,7 @@ def bricard() -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Mechanism:
     """Gough-Stewart platform (Stewart 1965): six legs, each a universal joint, a cylinder and a ball.
 
@@ -353,6 +361,7 @@ def delta() -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def double_wishbone(damping: float = 1500.0) -> Mechanism:
     """Double-wishbone suspension, front left, on a fixed chassis: its one freedom is the wheel travel.
 

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import from_saha, from_wong
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import ReportLine, triple
+from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 
 
 @cache
@@ -24,6 +26,7 @@ def _tables() -> dict[str, Any]:
     return tomllib.loads(files("bellcrank.zoo").joinpath("data.toml").read_text("utf-8"))
 
 
+@explain_argument_errors
 def data(name: str) -> dict[str, Any]:
     """Return the printed data of a paper's mechanism, with full citations.
 
@@ -136,6 +139,7 @@ def planar3r() -> Mechanism:
     return b.build()
 
 
+@explain_impossible_mechanism
 def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
     """Four-bar loop on a slide (Nikravesh et al. 1989).
 

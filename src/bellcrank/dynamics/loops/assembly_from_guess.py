@@ -23,6 +23,7 @@ from bellcrank.dynamics.loops.constraint_equations import equation_names
 from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints
 from bellcrank.dynamics.loops.equation_analysis import analysis
 from bellcrank.dynamics.loops.equation_scaling import natural_scales
+from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
@@ -66,6 +67,7 @@ def assemble(
     InputError
         If an argument is invalid, or the loops do not close with these fixed joints and velocities.
     """
+    check_moving_body(mechanism)
     plain = mechanism.at() if mechanism.parameters else mechanism
     where = f'assemble "{mechanism.name}"'
     q = _parse_vector(f"{where}: q_guess", q_guess, mechanism.columns[0], plain.neutral())

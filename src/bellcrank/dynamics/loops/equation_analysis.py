@@ -43,6 +43,7 @@ from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate
 from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
 from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
+from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.loop_warnings import warn_once
@@ -207,6 +208,7 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
     cache: dict[str, Analysis] = mechanism.__dict__
     if "_closure" in cache:
         return _warn_doubts(mechanism, cache["_closure"])
+    check_moving_body(mechanism)
     plain = mechanism.at() if mechanism.parameters else mechanism
     if near is None:
         result = cache.setdefault("_closure", analyse_tree(plain.tree, plain.neutral()))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.excavators.linkage.steelwork import steelwork
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
@@ -67,6 +68,7 @@ def excavator_linkage() -> Mechanism:
     return _build(Builder(NAME), rigid=True)
 
 
+@explain_argument_errors
 def excavator_flexible(below: float = 60.0) -> Mechanism:
     """Return excavator_linkage with a boom and a stick that bend in their plane.
 
@@ -84,6 +86,7 @@ def excavator_flexible(below: float = 60.0) -> Mechanism:
     return _build(Builder(FLEXIBLE), rigid=False, below=below)
 
 
+@explain_argument_errors
 def excavator_tracked(carriage: float) -> Mechanism:
     """Return excavator_linkage on a carriage that is free to move.
 

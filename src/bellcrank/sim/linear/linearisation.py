@@ -18,7 +18,8 @@ from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, is_scalar
+from bellcrank.sequences import sequence_elements
 from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
 from bellcrank.sim.linear.operating_point import OperatingPoint, operating_point
 from bellcrank.sim.program.system_graphs import Dynamics
@@ -162,10 +163,8 @@ class Linear:
         self._check_single("deviation")
         m, point = self.plant.system.mechanism, self.at
         for name, value in (("q", q), ("v", v), ("x", x)):
-            many = (
-                hasattr(value, "__len__") and getattr(value, "shape", None) != () and not isinstance(value, str | dict)
-            )
-            if not many or len(value) != len(point[name]) or not all(map(_is_scalar, value)):
+            elements = sequence_elements(value)
+            if elements is None or len(elements) != len(point[name]) or not all(map(is_scalar, elements)):
                 raise InputError(f"deviation: {name} is {brief(value)}; expected {len(point[name])} numbers.")
         N = position_rate_matrix(m, point["q"])
         gap = [a - float(b) for a, b in zip(q, point["q"], strict=True)]
@@ -438,11 +437,6 @@ def _matrices(
     arrays = [AB[..., :n], AB[..., n:], CD[..., :n], CD[..., n:], s.rate, np.swapaxes(s.moved[:, :n], 1, 2)]
     A, B, C, D, rate, shapes = (_masked(x, bad).reshape((*point.shape, *x.shape[1:])) for x in arrays)
     return Linear(A, B, C, D, t.names, plant.requested, outputs, point.vectors, rate, shapes, step, plant)
-
-
-def _is_scalar(x: Any) -> bool:
-    """Return True for a number or a symbol."""
-    return hasattr(x, "__sub__") and not isinstance(x, set | frozenset) and not np.ndim(x)
 
 
 def _masked(x: Array, bad: Array) -> Array:

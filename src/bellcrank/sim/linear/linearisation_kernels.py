@@ -129,7 +129,9 @@ class LinearisationKernels:
         s, m, free = self.dynamics.system, self.dynamics.system.mechanism, self.dynamics.independent
         n, k, directions = len(self.names), len(free), len(self.names) + len(self.inputs)
         N = position_rate_matrix(m, y[:, : m.nq])
-        d: dict[str, Array] = {"y": np.zeros((len(y), directions, self.dynamics.size))}
+        # Each lane of the kernel is a direction: where nothing can change, one that is zero gives the values.
+        lanes = max(1, directions)
+        d: dict[str, Array] = {"y": np.zeros((len(y), lanes, self.dynamics.size))}
         d["y"][:, :k, : m.nq] = N[:, free]
         for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)], k):
             d["y"][:, j, i] = 1.0
@@ -141,7 +143,7 @@ class LinearisationKernels:
             "h": np.array(h),
         }
         for j, (key, i) in enumerate(self.inputs, n):
-            d.setdefault(key, np.zeros((directions, arguments[key].shape[-1])))[j, i] = 1.0
+            d.setdefault(key, np.zeros((lanes, arguments[key].shape[-1])))[j, i] = 1.0
         wanted = {key: x for key, x in arguments.items() if key in self.graph.inputs}
         with np.errstate(all="ignore"):
             results = self._kernel(**wanted, **{f"d_{key}": x for key, x in d.items()})
@@ -158,10 +160,10 @@ class LinearisationKernels:
             )
             rate = np.zeros((len(y), 0))
         answers = np.concatenate([displacements[..., free], d_after[..., m.nq :][..., self._rate_elements]], axis=-1)
-        seen, seen_by = (
-            results[key] if self.outputs else np.zeros((len(y), directions, 0)) for key in ("seen", "d_seen")
+        seen, seen_by = (results[key] if self.outputs else np.zeros((len(y), lanes, 0)) for key in ("seen", "d_seen"))
+        return PointDerivatives(
+            rate, seen[:, 0], answers[:, :directions], seen_by[:, :directions], moved[:, :directions]
         )
-        return PointDerivatives(rate, seen[:, 0], answers, seen_by, moved)
 
     @property
     def _rate_elements(self) -> list[int]:
