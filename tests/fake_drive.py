@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,17 @@ class FakeDrive:
         self.calls: list[Any] = []
         self.y, self.n, self.t = np.zeros(system.size), 0, 0.0
         self.u = np.zeros(len(system.inputs))
+        self.started, self.paused = False, False
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("start", "pause", "resume", "stop", "slow"):
             raise AttributeError(name)
-        return lambda *args: self.calls.append((name, *args))
+        return partial(self._call, name)
+
+    def _call(self, name: str, *args: Any) -> None:
+        self.calls.append((name, *args))
+        self.started = {"start": True, "stop": False}.get(name, self.started)
+        self.paused = {"pause": True, "resume": False}.get(name, self.paused)
 
     def reset(self, q0: Any = None, v0: Any = None, x0: Any = None) -> None:
         m = self.system.mechanism
@@ -39,7 +46,8 @@ class FakeDrive:
         self.tuned = {**getattr(self, "tuned", {}), **values}
 
     def snapshot(self) -> DriveSnapshot:
-        return DriveSnapshot(self.n, self.t, self.y, self.u, outputs=dict.fromkeys(self.system.outputs, 7.0))
+        status = "stopped" if not self.started else "paused" if self.paused else "running"
+        return DriveSnapshot(self.n, self.t, self.y, self.u, status, outputs=dict.fromkeys(self.system.outputs, 7.0))
 
     def report(self) -> dict[str, Any]:
         return {"overruns": 0, "jitter": {"max": float("inf")}}

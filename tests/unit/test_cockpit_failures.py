@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import bellcrank as bc
 
@@ -20,10 +22,12 @@ pytest.importorskip("httpx2", reason="starlette's test client needs httpx2")
 from starlette.testclient import TestClient
 
 from bellcrank.cli.drive import drive_factory
+from bellcrank.cockpit import messages
 from bellcrank.cockpit.app import application
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.session import Session, Settings
+from trees import few
 
 KEY = {"Authorization": "Bearer mine"}
 
@@ -62,14 +66,42 @@ def test_reset_restarts_a_failed_drive(session: Session, acts: list[str]) -> Non
         assert not session.current_settings()["running"]
         for act in acts:
             getattr(session, act)()
-            assert session.current_settings()["running"] == (
-                session._wanted_running and session.drive.snapshot().status != "failed"
-            )
+            assert session.current_settings()["running"] == (session.drive.snapshot().status == "running")
         session.resume()
         begun = session.drive.snapshot().t
         assert until(lambda: session.drive.snapshot().t > begun + 0.05)
         assert session.current_settings()["running"]
         assert session.drive.snapshot().status == "running"
+    finally:
+        session.stop()
+
+
+COMMANDS = ("start", "stop", "pause", "resume", "step", "reset", "switch")
+
+
+@few(12)
+@given(st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=8))
+@example(["start", "stop", "resume"])
+@example(["start", "stop", "reset", "resume"])
+@example(["start", "pause", "stop", "start"])
+@example(["start", "pause", "switch", "resume", "stop", "switch", "reset"])
+def test_session_reports_the_state_of_the_drive_after_any_commands(session: Session, commands: list[str]) -> None:
+    """The session reports that the drive runs exactly if it does, as the commands require."""
+    session.start()
+    started, paused = True, False
+    try:
+        for command in commands:
+            if command == "switch":
+                session.switch(rate=500.0 if session.settings.rate == 1000.0 else 1000.0)
+            else:
+                getattr(session, command)()
+            started = {"start": True, "stop": False}.get(command, started)
+            paused = {"start": False, "resume": False, "pause": True, "step": True}.get(command, paused)
+            status = session.drive.snapshot().status
+            assert status == ("stopped" if not started else "paused" if paused else "running")
+            assert session.current_settings()["running"] == (status == "running")
+            flags = messages.HEADER.unpack_from(session.frame(0, 1))[1]
+            assert bool(flags & messages.RUNNING) == (status == "running")
     finally:
         session.stop()
 

@@ -52,6 +52,10 @@ class DriveInterface(Protocol):
     def rate(self) -> float:
         """Steps per second."""
 
+    @property
+    def paused(self) -> bool:
+        """True after pause(), until resume()."""
+
     def start(self) -> Any:
         """Start the drive."""
 

@@ -62,7 +62,6 @@ class Session:
         self.machine, self.make = machine, make
         self.settings = self.check_settings(settings or Settings(machine.rate, machine.integrator))
         self.epoch, self.resets, self.slowness = 0, 0, 1.0
-        self._wanted_running = False  # whether the drive is started and not paused by a person
         self.compiling = ""  # settings that are being compiled
         self.pilot = ""
         self._pilot: Pilot | None = None
@@ -84,30 +83,29 @@ class Session:
     @property
     def running(self) -> bool:
         """True while the drive runs: started, not paused, and its physics has not failed."""
-        return self._wanted_running and self.drive.snapshot().status != "failed"
+        with self._swap_lock:  # the short stop of a drive that is reset or replaced is not shown
+            return self.drive.snapshot().status == "running"
 
     def start(self) -> None:
-        """Start the drive."""
-        self._stopped = False
-        self.drive.start()
-        self._wanted_running = True
+        """Start the drive, and end a pause."""
+        with self._swap_lock:
+            self._stopped = False
+            self.drive.start()
+            self.drive.resume()
 
     def stop(self) -> None:
         """Stop the drive."""
         with self._swap_lock:  # a drive that is still being compiled must not start any more
             self._stopped = True
             self.drive.stop()
-            self._wanted_running = False
 
     def pause(self) -> None:
         """Pause the drive."""
         self.drive.pause()
-        self._wanted_running = False
 
     def resume(self) -> None:
-        """End a pause."""
+        """End a pause; a drive that is stopped stays so until start()."""
         self.drive.resume()
-        self._wanted_running = True
 
     def step(self) -> None:
         """Advance by STEP_SECONDS seconds, or a little more, and pause."""
@@ -116,7 +114,8 @@ class Session:
         self.drive.resume()
         for _ in range(200):
             time.sleep(2e-3)
-            if self.drive.snapshot().t - begun >= STEP_SECONDS:
+            shot = self.drive.snapshot()
+            if shot.status != "running" or shot.t - begun >= STEP_SECONDS:
                 break
         self.drive.pause()
 
@@ -209,7 +208,8 @@ class Session:
             self._switch_lock.release()
 
     def _replace(self, new_drive: DriveInterface, settings: Settings) -> None:
-        """Replace the drive by another that continues from the present state."""
+        """Replace the drive by another that continues from the present state, and is paused or stopped as before."""
+        stopped, paused = self.drive.snapshot().status == "stopped", self.drive.paused
         self.drive.pause()
         self._copy_state(new_drive)
         self.drive.stop()
@@ -219,8 +219,9 @@ class Session:
         self.drive, self.settings, self.epoch = new_drive, settings, self.epoch + 1
         if self.ground is not None:
             self.ground.begin()
-        new_drive.start()
-        if not self._wanted_running:
+        if not stopped:
+            new_drive.start()
+        if paused:
             new_drive.pause()
 
     def _copy_state(self, new_drive: DriveInterface) -> None:
