@@ -21,9 +21,11 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim.program import step_check
+from bellcrank.sim.program.element_stability import check_steps
+from bellcrank.sim.program.mode_stability import decay, is_unstable, oscillator
 from bellcrank.sim.system.nominal_values import nominals
 from bellcrank.sim.system.systems import System, system
-from trees import random_tree
+from trees import few, random_tree
 
 Array = np.ndarray[Any, Any]
 STEPS = (1e-4, 5e-4, 1e-3, 4e-3, 1e-2, 2e-2, 5e-2)
@@ -291,3 +293,47 @@ def test_spikes_that_were_not_checked_are_reported(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(step_check, "SPIKE_SHARE", 0.0)
     with pytest.warns(RuntimeWarning, match=r"changes abruptly in so many steps that \d+ of them were not checked"):
         bc.simulate(thrown_arm(), 0.2, q, v, **settings)
+
+
+@few(3)
+@given(
+    st.integers(1, 3), st.floats(0.3, 3.0), st.floats(1.0, 3.0), st.sampled_from(["damping", "stiffness"]),
+    st.sampled_from(["rk4", "euler", "abm4"]),
+)  # fmt: skip
+def test_steps_too_long_for_a_spring_between_points_are_refused_beforehand(
+    bodies: int, mass: float, far: float, kind: str, method: str
+) -> None:
+    """A step is refused if and only if it is unstable with the mass that the spring moves, r M^-1 r^T."""
+    b = bc.Builder("sprung", gravity=(0.0, 0.0, 0.0))
+    for i in range(bodies):
+        b.body(f"link{i}", mass=mass, com=(i + 0.5, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"joint{i}", "revolute", f"link{i - 1}" if i else "ground", f"link{i}", point=(i, 0, 0), axis=(0, 1, 0))
+    b.spring(
+        "spring", "ground", f"link{bodies - 1}", point_a=(bodies, 0.0, far), point_b=(bodies, 0.0, 0.0),
+        **{kind: bc.parameter("size", 1.0)},
+    )  # fmt: skip
+    m = b.build()
+    r = np.arange(bodies, 0.0, -1.0)  # the spring is vertical, and each joint lifts its end by its distance
+    compliance = float(r @ np.linalg.solve(m.mass_matrix(m.neutral(), p=[1.0]), r))
+    step, integrator = 1e-3, INTEGRATORS[method]
+    test_problem, power = (decay, 1) if kind == "damping" else (oscillator, 2)
+    for size in (0.1, 1.0, 2.0, 4.0):
+        z = float(size)
+        plain = bc.system(m.at({"size": (z / step) ** power / compliance}))
+        if is_unstable(integrator, z, test_problem):
+            with pytest.raises(InputError, match=r'Spring "spring" (damps|oscillates) .*with a step of 0.001 s'):
+                check_steps(plain, integrator, step, np.zeros(plain.size))
+        else:
+            check_steps(plain, integrator, step, np.zeros(plain.size))
+
+
+@pytest.mark.parametrize("bodies", [1, 200])
+def test_stiff_damper_between_points_is_refused_by_a_run(bodies: int) -> None:
+    """Such a run once ended with "not finite"; rodas4 and midpoint take the same step."""
+    b = bc.Builder("damped")
+    for i in range(bodies):
+        b.body(f"link{i}", mass=1.0, com=(i + 0.5, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"joint{i}", "revolute", f"link{i - 1}" if i else "ground", f"link{i}", point=(i, 0, 0), axis=(0, 1, 0))
+    b.spring("s", "ground", "link0", point_a=(1.0, 0.0, 1.0), point_b=(1.0, 0.0, 0.0), stiffness=100.0, damping=1e4)
+    with pytest.raises(InputError, match=r'Spring "s" damps what it moves within .*integrator=rodas4 or midpoint'):
+        bc.simulate(b.build(), 0.01, integrator="rk4", step=1e-3)

@@ -120,6 +120,16 @@ def test_zoo_and_tables_refuse_values_that_are_not_numbers(odd: Any) -> None:
             call()
 
 
+@pytest.mark.parametrize("kind", [bc.Simulator, bc.Drive, bc.Adjoint])
+def test_unknown_argument_of_a_class_names_the_class(kind: Any) -> None:
+    """Each class passes further arguments to bc.system, which Python's own message named instead."""
+    for name in ("step", "tolerance", "nonsense"):
+        with pytest.raises(InputError, match=rf'{kind.__name__}: There is no argument "{name}".*Known: .*actuators'):
+            kind(bc.zoo.chain(2), **{name: 1e-3})
+    with pytest.raises(InputError, match=r"Give solver=bellcrank\.Solver\(step=\.\.\.\)"):
+        bc.Simulator(bc.zoo.chain(2), "rk4", step=1e-3)
+
+
 def test_lengths_that_do_not_fit_are_named() -> None:
     with pytest.raises(InputError, match=r"four_bar does not exist with ground 0\.4, crank 9\.0, .*lengths that fit"):
         bc.zoo.four_bar(crank=9.0)

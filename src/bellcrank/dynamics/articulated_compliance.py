@@ -80,6 +80,12 @@ class ArticulatedCompliance:
         before = self.poses[body][0] if body >= 0 else self.tree.ground.pose(IDENTITY, ZERO)[0]
         return _matrix_array(before.times(R)).T
 
+    def position(self, frame: str) -> Array:
+        """Return the position of `frame` in the world, m."""
+        body, _, p = self.tree.frames[frame]
+        R, origin = self.poses[body] if body >= 0 else self.tree.ground.pose(IDENTITY, ZERO)
+        return np.array([*(origin + R @ p)], float)
+
     def frame_force(self, frame: str, force: Array, moment: Array) -> tuple[int, Array]:
         """Return the body of a frame, and a force and moment at the frame as a force at the body's origin.
 

@@ -6,7 +6,8 @@ bc.simulate(plant, 10.0, integrator="dopri5", tolerance=1e-8, every=0.01)       
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
@@ -130,6 +131,31 @@ def merged_settings(
                 "Leave one out."
             )
     return with_shortcuts(given, shortcuts)
+
+
+def check_keywords(caller: type, parts: Mapping[str, Any], system: Callable[..., Any]) -> None:
+    """Raise an InputError that names `caller` if one of its further arguments `parts` is not a part of a system.
+
+    Parameters
+    ----------
+    caller
+        Class that passes the arguments on.
+    parts
+        Further arguments by name.
+    system
+        Function that takes them after its first argument.
+    """
+    own = [name for name in inspect.signature(caller).parameters if name != "parts"]
+    known = [*own, *list(inspect.signature(system).parameters)[1:]]
+    for name in parts:
+        if name in known:
+            continue
+        groups = {"solver": Solver, "saving": Saving, "where": Where}
+        group = next(
+            (word for word, kind in groups.items() if word in own and name in (f.name for f in fields(kind))), ""
+        )
+        hint = f" Give {group}=bellcrank.{groups[group].__name__}({name}=...)." if group else ""
+        raise InputError(f"{caller.__name__}: {unknown('argument', name, known)}{hint}")
 
 
 def with_shortcuts(settings: SettingsGroup, shortcuts: Mapping[str, Any]) -> SettingsGroup:

@@ -48,7 +48,7 @@ from bellcrank.sim.quantity_checks import step_count
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
-from bellcrank.sim.settings import Plan, Saving, Solver, make_plan, merged_settings, with_shortcuts
+from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, make_plan, merged_settings, with_shortcuts
 from bellcrank.sim.system.observed_columns import StateColumns
 from bellcrank.sim.system.sampling import check_sampling as check_samples
 from bellcrank.sim.system.systems import Control, System, system
@@ -95,6 +95,7 @@ class Adjoint:
         where: Where | None = None,
         **parts: Any,
     ) -> None:
+        check_keywords(Adjoint, parts, system)
         short = {"integrator": integrator, "method": method, "form": form}
         self.solver = merged_settings(Solver, "solver", solver, short)
         self.where = merged_settings(Where, "where", where, {})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,16 +30,48 @@ from bellcrank.forces.stops import EndStop
 from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
+from bellcrank.scalar import Scalar
 from bellcrank.sim.program.implicit_forces import can_be_implicit
 from bellcrank.sim.program.mode_stability import check_modes, decay, longest_stable_step, step_advice, unstable_rates
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.prescribed_motions import check_motion_start as on_motions
 from bellcrank.sim.system.systems import System
-from bellcrank.spatial.vector import AXES
+from bellcrank.spatial.vector import AXES, Vec
 
 Array = np.ndarray[Any, Any]
 INTERMITTENT_ELEMENTS = (Contact, EndStop, Cable, Gear)
-LINEAR_DAMPERS = (Bushing, Cable, Belt, Worm)  # linear in velocities, with `damping` in the same form as `stiffness`
+MOST_SPRINGS = 100  # springs between points of a large mechanism that are checked
+COINCIDENT_POINTS_M = 1e-9  # distance of the ends of a spring below which its direction is not determined
+
+
+@dataclass(frozen=True)
+class Spring(Between):
+    """A spring between two points of the mechanism, as an element: it acts along the line through them."""
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    length: float = 0.0
+
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Any:
+        """Raise an error: the mechanism itself computes the force."""
+        raise NotImplementedError("springs of a mechanism are part of its dynamics")
+
+    def directions(self, a: Array, b: Array) -> list[Array]:
+        """Return the direction in which the spring acts between the points `a` and `b`, all axes if they coincide."""
+        distance = float(np.linalg.norm(b - a))
+        if distance > COINCIDENT_POINTS_M:
+            return [(b - a) / distance]
+        return [] if self.length else list(np.eye(3))
+
+
+def _springs(m: Mechanism) -> list[Spring]:
+    """Return the springs between points of `m` as elements; of many the stiffest ones, and those that damp most."""
+    springs = [
+        Spring(s.name, s.a, s.b, float(s.stiffness), float(s.damping), float(s.length)) for s in map(nominal, m.springs)
+    ]
+    stiffest = sorted(springs, key=lambda s: s.stiffness, reverse=True)[:MOST_SPRINGS]
+    damping_most = sorted(springs, key=lambda s: s.damping, reverse=True)[:MOST_SPRINGS]
+    return list(dict.fromkeys([*stiffest, *damping_most]))
 
 
 def check_run_start(s: System, integrator: Integrator, h: float, y: Array) -> None:
@@ -108,10 +140,11 @@ def check_elements(
     implicit
         True if contacts are treated implicitly, which is stable in steps of any length.
     """
-    if not elements or m.loops or integrator.stiff:
+    if not (elements or m.springs) or m.loops or integrator.stiff:
         return
     tree = (m.at() if m.parameters else m).tree
     large = m.nv > MATRIX_CHECK_MAX_NV and not tree.coupled
+    elements = [*elements, *_springs(m)]
     frequencies_of = _frequencies_by_bodies if large else _frequencies_by_matrix
     _check_dampers(elements, integrator, h, advice, lambda dampers: frequencies_of(tree, m, dampers, q) ** 2)
     omegas = frequencies_of(tree, m, elements, q)
@@ -133,12 +166,16 @@ def check_elements(
         warn(message)
 
 
+# Elements that are linear in velocities, with `damping` in the same form as `stiffness`.
+LINEAR_DAMPERS = (Bushing, Cable, Belt, Worm, Spring)
+
+
 def _check_dampers(
     elements: Sequence[Element], integrator: Integrator, h: float, advice: Callable[[float], str],
     rates_of: Callable[[Sequence[Element]], Array],
 ) -> None:  # fmt: skip
     """Check linear dampers: velocities that decay faster than an explicit step can follow diverge."""
-    known = [e for e in map(nominal, elements) if isinstance(e, LINEAR_DAMPERS)]
+    known: list[Any] = [e for e in map(nominal, elements) if isinstance(e, LINEAR_DAMPERS)]
     dampers = [replace(e, stiffness=e.damping) for e in known if np.any(e.damping)]
     rates = rates_of(dampers) if dampers else np.zeros(0)
     for e, rate, is_unstable in zip(dampers, rates, unstable_rates(integrator, rates * h, decay), strict=True):
@@ -177,6 +214,10 @@ def _frequencies_by_bodies(tree: Tree, m: Mechanism, elements: Sequence[Element]
             for k, weights in _coupling_weights(e):
                 pairs = [f for i, w in zip(indices, weights, strict=True) for f in compliance.joint_force(i, w)]
                 rates.append(k * compliance.compliance(sum_by_body(pairs)))
+        elif isinstance(e, Spring):
+            for u in e.directions(compliance.position(e.a), compliance.position(e.b)) if e.stiffness else ():
+                pair = [compliance.frame_force(e.a, -u, zero), compliance.frame_force(e.b, u, zero)]
+                rates.append(e.stiffness * compliance.compliance(sum_by_body(compliance.with_reaction(pair))))
         elif isinstance(e, Between) and any(six := _six_stiffnesses(e)):
             for i, axis in enumerate(compliance.axes(e.a)):
                 for k, force, moment in ((six[i], axis, zero), (six[3 + i], zero, axis)):
@@ -203,6 +244,13 @@ def _deflection_rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator
             yield k, r
         return
     assert isinstance(e, Between)
+    if isinstance(e, Spring):
+        a, b = frame_pair(tree, e.a, e.b, q.tolist(), None)
+        for direction in e.directions(np.array([*a.p], float), np.array([*b.p], float)) if e.stiffness else ():
+            u = Vec(*direction)
+            along = jacobian_row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
+            yield e.stiffness, _dense_row(along, m.nv)
+        return
     six = _six_stiffnesses(e)
     if not any(six):
         return

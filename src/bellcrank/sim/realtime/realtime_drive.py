@@ -40,9 +40,9 @@ from bellcrank.sim.run.row_store import RowStore
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import initial_state as start_state
 from bellcrank.sim.run_arguments import real_array, real_number
-from bellcrank.sim.settings import Solver
+from bellcrank.sim.settings import Solver, check_keywords
 from bellcrank.sim.system.sampling import check_sampling as check_samples
-from bellcrank.sim.system.systems import System
+from bellcrank.sim.system.systems import System, system
 
 Array = np.ndarray[Any, Any]
 MOST_CAUGHT_UP_PERIODS = 5  # periods that are caught up after an overrun; further ones are skipped
@@ -143,6 +143,7 @@ class Drive:
         **parts: Any,
     ) -> None:
         """Check the arguments, compile the system and set the initial state."""
+        check_keywords(Drive, parts, system)
         self.rate = quantity_checks.rate("rate", rate, "periods a second", LOWEST_RATE_HZ, HIGHEST_RATE_HZ)
         substeps = quantity_checks.count("substeps", substeps, quantity_checks.MAX_STEPS_PER_CALL)
         every = quantity_checks.count("every", every, items=" of periods")

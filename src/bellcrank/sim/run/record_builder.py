@@ -271,7 +271,9 @@ def warn_lost_motion(o: Outcome, record: Record) -> None:
     t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)
     for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
         known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
-        text = lost_motion(m, s.motions, t[run, known], q[run, known])
+        text = lost_motion(
+            m, s.motions, t[run, known], q[run, known], o.integrator, float(o.settings.get("step") or 0.0)
+        )
         if text:
             run_text = f" (run {run})" if o.runs > 1 else ""
             warn(

@@ -48,6 +48,7 @@ from bellcrank.sim.settings import (
     Saving,
     Solver,
     StepMode,
+    check_keywords,
     make_plan,
     merged_settings,
     with_shortcuts,
@@ -128,6 +129,7 @@ class Simulator:
         where: Where | None = None,
         **parts: Any,
     ) -> None:
+        check_keywords(Simulator, parts, system)
         shortcuts = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
         self.solver = merged_settings(Solver, "solver", solver, shortcuts)
         self.saving = merged_settings(Saving, "saving", saving, {"summary": summary})

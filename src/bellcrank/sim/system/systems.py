@@ -116,7 +116,8 @@ class System:
     @property
     def rigid(self) -> bool:
         """Return True for rigid bodies on joints without other parts that limit the step."""
-        return not (self.elements or self.motions or self.mechanism.flexible or self.mechanism.outlines)
+        m = self.mechanism
+        return not (self.elements or self.motions or m.springs or m.flexible or m.outlines)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
