@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import QUANTITIES, applicable_methods
+from bellcrank.dynamics import QUANTITIES, applicable_methods, singular_mass
 from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.errors import InputError, ModelError
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters
 from trees import ALL, HOLONOMIC, SINGLE, close, few, random_tree, trees
@@ -258,3 +259,27 @@ def test_parameter_reaches_only_dependent_quantities() -> None:
     assert few_more < 1.2 * graphs.graph(m, "inverse_dynamics").count().arithmetic
     assert graphs.graph(m.free("gravity.z"), "bias").count().arithmetic == graphs.graph(m, "bias").count().arithmetic
     assert Parameters(free.tree.links[0].inertia, free.tree.links[4].inertia) == {}
+
+
+@few(4)
+@given(st.integers(1, 3), st.integers(0, 2), st.booleans(), st.integers(0, 2))
+def test_values_that_make_the_mass_matrix_singular_are_refused(bodies: int, place: int, armed: bool, run: int) -> None:
+    """A run is refused if and only if its mass matrix is singular; only the nominal values were once checked."""
+    b = bc.Builder("thin")
+    for i in range(bodies):
+        size = bc.parameter("size", 1.0) if i == place % bodies else 1.0
+        joint = {"armature": 0.1} if armed else {}
+        b.body(f"link{i}", mass=size, com=(0.1, 0.0, 0.0), inertia=(size, size, size))
+        b.joint(f"joint{i}", "revolute", f"link{i - 1}" if i else "ground", f"link{i}", axis=(0, 0, 1), **joint)
+    m = b.build()
+    s, sizes = bc.system(m), np.array([1.0, 1e-6, 0.5])
+    assert s.parameters.vector({"size": sizes}).shape == (3, 1)
+    sizes[run] = 0.0
+    try:
+        singular_mass.check_mass_matrix(m.at({"size": 0.0}))
+    except ModelError:
+        with pytest.raises(InputError, match=r"simulate: with the parameters size = 0: .*the mass matrix is singular"):
+            bc.simulate(s, 0.01, parameters={"size": sizes})
+    else:
+        assert armed
+        assert s.parameters.vector({"size": sizes}).shape == (3, 1)

@@ -16,6 +16,7 @@ from typing import Any
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
+from bellcrank.dynamics.singular_mass import check_parameter_values
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
@@ -111,6 +112,7 @@ class System:
     def _check_values(self, names: Sequence[str], p: Any, where: str) -> None:
         """Raise an InputError if values of free parameters make a body, joint or part physically impossible."""
         check_values(self.mechanism, names, p, where)
+        check_parameter_values(self.mechanism, names, p, where)
         check_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
 
     @property
