@@ -280,6 +280,9 @@ def test_values_that_make_the_mass_matrix_singular_are_refused(bodies: int, plac
     except ModelError:
         with pytest.raises(InputError, match=r"simulate: with the parameters size = 0: .*the mass matrix is singular"):
             bc.simulate(s, 0.01, parameters={"size": sizes})
+        with pytest.raises(InputError, match="the mass matrix is singular"):
+            m.forward_dynamics(*m.random(0), parameters={"size": 0.0})
+        assert np.isfinite(m.inverse_dynamics(*m.random(0), parameters={"size": 0.0})).all()
     else:
         assert armed
         assert s.parameters.vector({"size": sizes}).shape == (3, 1)

@@ -42,7 +42,7 @@ from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
-from bellcrank.model.loop_warnings import warn_once
+from bellcrank.model.loop_warnings import warn_onceparameters import Parameters
 from bellcrank.quoting import single_line
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         column_names(mechanism),
         str(signature),
         doc,
-        mechanism.parameters,
+        _checked_parameters(mechanism, q),
         (make_kernel, (mechanism, request, where)),
         partial(kernel_with_wrenches, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
         partial(_loop_doubts, mechanism) if mechanism.loops else None,
@@ -179,6 +179,19 @@ def _loop_doubts(mechanism: Mechanism) -> Sequence[str]:
 def _request_decides_graph(mechanism: Mechanism) -> bool:
     """Return whether the request determines the graph: tables are as shipped, and the user set no loop closures."""
     return tables_as_shipped() and not getattr(vars(mechanism).get("_closure"), "from_given_configuration", False)
+
+
+def _checked_parameters(mechanism: Mechanism, q: Quantity) -> Parameters:
+    """Return the parameters; values that make the mass matrix singular are refused for quantities that invert it."""
+    if not (q.inverts and mechanism.parameters):
+        return mechanism.parameters
+
+    def check(names: Sequence[str], p: Any, where: str) -> None:
+        from bellcrank.dynamics import singular_mass  # imported here because most cached kernels do not need it
+
+        singular_mass.check_parameter_values(mechanism, names, p, where)
+
+    return mechanism.parameters.with_check(check)
 
 
 def column_names(mechanism: Mechanism) -> dict[str, Sequence[str]]:

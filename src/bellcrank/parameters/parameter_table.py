@@ -93,6 +93,18 @@ class Parameters(Mapping[str, float]):
                 )
         self._leaves = {name: leaves[name] for name in sorted(leaves)}
 
+    def with_check(self, check: ValueCheck) -> Parameters:
+        """Return the same parameters, whose values must also pass a `check`."""
+        judges = [judge for judge in (self._judge, check) if judge is not None]
+
+        def judge_all(names: Sequence[str], p: Array, where: str) -> None:
+            for judge in judges:
+                judge(names, p, where)
+
+        new = Parameters(judge=judge_all)
+        new._leaves = self._leaves
+        return new
+
     def __getitem__(self, name: str) -> float:
         return float(self._leaf(name).args[1])
 
