@@ -21,10 +21,18 @@ import numpy as np
 
 from bellcrank.actuators.actuator import StateVariable
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
 from bellcrank.forces.impact import force_slope, normal_force, power_of_depth, stored_energy
-from bellcrank.forces.shapes import ContactPoint, Plane, Shape, Sphere, contact_points, side_fit
+from bellcrank.forces.shapes import (
+    ContactPoint,
+    Plane,
+    Shape,
+    Sphere,
+    contact_points,
+    inner_radius,
+    terrain_in_core,
+)
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 EXPLICIT_DECAY_SHARE = 0.25  # share of its deflection that a bristle may lose in an explicit step
@@ -86,14 +94,6 @@ class Contact(Between):
                 raise InputError(f"{self._label}: {shape!r} is not a shape; see bellcrank.forces (Plane, Sphere, ...).")
         contact_points(self.shape_a, self.shape_b, np.eye(4))  # raises for a pair that is not supported
 
-        if side_fit(self.shape_a, self.shape_b) == "none":
-            raise InputError(
-                f'{self._label}: {brief(self.shape_b)} on "{self.b}" would fall through {brief(self.shape_a)} on '
-                f'"{self.a}". Only corners of the box on frame b are tested against the box on frame a, and none of '
-                "its sides fits within a side of the box on frame a. Put the larger box on frame a; of boxes of equal "
-                "size replace one by spheres at its corners, or by a smaller box."
-            )
-
     @property
     def _has_bristles(self) -> bool:
         return not (isinstance(self.bristles, int | float) and self.bristles == 0.0)
@@ -121,7 +121,7 @@ class Contact(Between):
         rates: list[Scalar] = []
         for k, touch in enumerate(contact_points(self.shape_a, self.shape_b, pose)):
             arm, dz, u = _contact_motion(touch, pose, velocity)
-            N = normal_force(-touch.gap, dz, self.stiffness, self.damping, self.exponent)
+            N = touch.slope * normal_force(-touch.gap, dz, self.stiffness, self.damping, self.exponent)
             friction_force, bristle_rates = self._friction(touch, N, u, list(x[3 * k : 3 * k + 3]))
             f = [N * n + r for n, r in zip(touch.normal, friction_force, strict=True)]
             force = [a + b for a, b in zip(force, f, strict=True)]
@@ -167,6 +167,7 @@ class Contact(Between):
         for touch in contact_points(self.shape_a, self.shape_b, pose):
             _, dz, u = _contact_motion(touch, pose, velocity)
             along, N = force_slope(-touch.gap, dz, self.stiffness, self.damping, h, self.exponent)
+            along, N = touch.slope * touch.slope * along, touch.slope * N
             resistances.append(Resistance(touch.place, touch.normal, along, N * self._friction_slope(u, h)))
         return resistances
 
@@ -209,13 +210,22 @@ class Contact(Between):
             _, dz, u = _contact_motion(touch, pose, velocity)
             z = -touch.gap
             N = normal_force(z, dz, self.stiffness, self.damping, self.exponent)
-            friction_force, _ = self._friction(touch, N, u, list(x[3 * k : 3 * k + 3]))
+            friction_force, _ = self._friction(touch, touch.slope * N, u, list(x[3 * k : 3 * k + 3]))
             total = total + (N - normal_force(z, 0.0, self.stiffness, 0.0, self.exponent)) * dz - dot(friction_force, u)
         return total
 
     def started_inside(self, pose: Any) -> float:
         """Return the deepest penetration of the shapes at `pose` (4x4, b in a), m; 0 if they do not touch."""
-        return max(0.0, *(-float(touch.gap) for touch in contact_points(self.shape_a, self.shape_b, pose)))
+        depth = max(0.0, *(-float(touch.gap) for touch in contact_points(self.shape_a, self.shape_b, pose)))
+        bump = terrain_in_core(self.shape_a, self.shape_b, pose)
+        return max(depth, 0.5 * inner_radius(self.shape_b) + bump) if bump else depth
+
+    def bump_between_points(self, pose: Any) -> float:
+        """Return how far a terrain reaches into shape b between its contact points at `pose` (4x4, b in a), m."""
+        bump = terrain_in_core(self.shape_a, self.shape_b, pose)
+        most = 0.5 * inner_radius(self.shape_b)
+        is_felt = any(-float(x.gap) > most for x in contact_points(self.shape_a, self.shape_b, pose)) if bump else True
+        return 0.0 if is_felt else most + bump
 
 
 @dataclass(frozen=True)
@@ -234,7 +244,11 @@ def _contact_motion(touch: ContactPoint, pose: Any, velocity: Sequence[Scalar]) 
     arm = [x - pose[k, 3] for k, x in enumerate(touch.place)]
     point_velocity = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
     separation_rate = dot(point_velocity, touch.normal)
-    return arm, -separation_rate, [x - separation_rate * n for x, n in zip(point_velocity, touch.normal, strict=True)]
+    return (
+        arm,
+        -(touch.slope * separation_rate),
+        [x - separation_rate * n for x, n in zip(point_velocity, touch.normal, strict=True)],
+    )
 
 
 @explain_argument_errors

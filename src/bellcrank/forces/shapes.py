@@ -6,9 +6,14 @@ has the same length in every state, and nothing branches, so that a legged robot
 lanes.
 
     plane, terrain     sphere, capsule (both its ends), box (8 corners), cylinder (the lowest point of either rim)
-    box                sphere, capsule (both its ends), box (its 8 corners; see `side_fit`)
+    box                sphere, capsule (both its ends and the point between them that is closest to the box),
+                       box (its 8 corners, and 4 edges of the box on frame a)
     sphere             sphere, capsule, box, cylinder's axis as a capsule
     capsule            capsule
+
+Between its ends a capsule touches a box with a barrel, whose radius falls by 1% from its middle to its ends: without
+it, the closest point of a capsule that lies flat would jump from end to end with the slightest tilt. Edges of a box are
+such barrels inside it, along the edges of the face that is towards the other box.
 
 Closest points of segments: V. J. Lumelsky. On fast computation of distance between line segments. Information
 Processing Letters 21(2), 55-61, 1985. A terrain is replaced by its tangent plane below the shape's lowest point,
@@ -20,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,18 +35,26 @@ from bellcrank.errors import InputError, brief
 from bellcrank.forces.element import Triple, dot
 from bellcrank.jets import Jet, jet
 from bellcrank.parameters.validation import check_range
-from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, sqrt, where
+from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, minimum, sqrt, where
 
 MIN_SQUARED_DISTANCE = 1e-24  # m^2, smallest squared distance: coincident points have no direction
+MIN_AXIS_COMPONENT = 1e-12  # smallest component of a segment's axis, so that it crosses every plane somewhere
+BARREL = 0.02  # share of its squared radius that a barrel loses from its middle to its ends
+CORE_POINTS = 9  # points along a shape between which a terrain is searched for bumps
+EDGE_RADIUS = 0.1  # radius of a box's edges in contact with boxes, as a share of the smallest half edge length of both
 
 
 @dataclass(frozen=True)
 class ContactPoint:
-    """Contact point: gap (m, negative if overlapping), normal from a to b, and position, in the axes of a."""
+    """Contact point: gap (m, negative if overlapping), normal from a to b, and position, in the axes of a.
+
+    `slope` is the derivative of the gap by a motion of b along the normal: 1, or less where a barrel touches.
+    """
 
     gap: Scalar
     normal: Triple
     place: Triple
+    slope: Scalar = 1.0
 
 
 @dataclass(frozen=True)
@@ -345,22 +359,95 @@ def _sphere_in_box(b: Box, sphere_centre: Triple, pose: Any, R: list[Triple], ra
 
 
 def _on_box(a: Box, b: Shape, pose: Any) -> list[ContactPoint]:
-    """Return contacts of another box's corners, or a capsule's ends, with the sides, edges and corners of box a."""
-    half, contacts = [0.5 * s for s in a.size], []
-    for p, r in _touching_spheres(b, pose):
-        closest_point = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
-        separation = [x - y for x, y in zip(p, closest_point, strict=True)]
-        L2 = dot(separation, separation)
-        L = sqrt(maximum(L2, MIN_SQUARED_DISTANCE))
-        depth: Scalar = half[0] - fabs(p[0])
-        outward: Triple = [where(p[0] < 0.0, -1.0, 1.0), 0.0, 0.0]
-        for k in (1, 2):
-            inside, sign = half[k] - fabs(p[k]), where(p[k] < 0.0, -1.0, 1.0)
-            outward = [where(inside < depth, sign if i == k else 0.0, x) for i, x in enumerate(outward)]
-            depth = where(inside < depth, inside, depth)
-        is_inside = L2 < MIN_SQUARED_DISTANCE
-        n = [where(is_inside, x, y / L) for x, y in zip(outward, separation, strict=True)]
-        contacts.append(ContactPoint(where(is_inside, -1.0 * depth, L) - r, n, _offset_point(p, n, -1.0 * r)))
+    """Return contacts of box a with another box's corners or a capsule's ends, and with what lies between them."""
+    half = [0.5 * x for x in a.size]
+    contacts = [_box_contact(half, p, r) for p, r in _touching_spheres(b, pose)]
+    if isinstance(b, Capsule):
+        contacts.append(_barrel_on_box(half, _origin(pose), _axis(pose), 0.5 * b.length, b.radius))
+    if isinstance(b, Box):
+        contacts += _edges_in_box(a, b, pose)
+    return contacts
+
+
+def _box_contact(half: Sequence[Scalar], p: Triple, r: Scalar, loss: Scalar | None = None) -> ContactPoint:
+    """Return the contact of a box with a sphere of radius r about p, in the axes of the box.
+
+    `loss` is what a barrel's squared radius has lost at p.
+    """
+    closest_point = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
+    separation = [x - y for x, y in zip(p, closest_point, strict=True)]
+    L2 = dot(separation, separation)
+    L = sqrt(maximum(L2, MIN_SQUARED_DISTANCE))
+    depth: Scalar = half[0] - fabs(p[0])
+    outward: Triple = [where(p[0] < 0.0, -1.0, 1.0), 0.0, 0.0]
+    for k in (1, 2):
+        inside, sign = half[k] - fabs(p[k]), where(p[k] < 0.0, -1.0, 1.0)
+        outward = [where(inside < depth, sign if i == k else 0.0, x) for i, x in enumerate(outward)]
+        depth = where(inside < depth, inside, depth)
+    is_inside = L2 < MIN_SQUARED_DISTANCE
+    n = [where(is_inside, x, y / L) for x, y in zip(outward, separation, strict=True)]
+    distance = L if loss is None else sqrt(maximum(L2 + loss, MIN_SQUARED_DISTANCE))
+    slope = 1.0 if loss is None else where(is_inside, 1.0, L / distance)
+    return ContactPoint(where(is_inside, -1.0 * depth, distance) - r, n, _offset_point(p, n, -1.0 * r), slope)
+
+
+def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: Scalar) -> ContactPoint:
+    """Return the contact of a box with a barrel about the segment p + s u, |s| <= h, in the axes of the box.
+
+    Its gap is the least sqrt(distance^2 + e s^2) - r, with e s^2 what the squared radius has lost at s. Half the
+    derivative of the square by s rises along the segment and bends only where the segment crosses a plane of a side:
+    its zero lies between two of these crossings, and is linear there. So the gap's derivative by the pose is that at a
+    fixed s, and the contact is conservative.
+    """
+    e = BARREL * (r / h) * (r / h)
+
+    def derivative(s: Scalar) -> Scalar:
+        point = _offset_point(p, u, s)
+        return e * s + dot(u, [x - clip(x, -1.0 * k, k) for x, k in zip(point, half, strict=True)])
+
+    below, above = -1.0 * h, h
+    derivative_below, derivative_above = derivative(below), derivative(above)
+    for x, direction, k in zip(p, u, half, strict=True):
+        divisor = where(fabs(direction) < MIN_AXIS_COMPONENT, MIN_AXIS_COMPONENT, direction)
+        for side in (-1.0 * k, k):
+            s = clip((side - x) / divisor, -1.0 * h, h)
+            d = derivative(s)
+            is_below = d < 0.0
+            below = where(is_below, maximum(below, s), below)
+            above = where(is_below, above, minimum(above, s))
+            derivative_below = where(is_below, maximum(derivative_below, d), derivative_below)
+            derivative_above = where(is_below, derivative_above, minimum(derivative_above, d))
+    rise = maximum(derivative_above - derivative_below, MIN_SQUARED_DISTANCE)
+    s = below + (above - below) * clip(-1.0 * derivative_below / rise, 0.0, 1.0)
+    return _box_contact(half, _offset_point(p, u, s), r, e * s * s)
+
+
+def _edges_in_box(a: Box, b: Box, pose: Any) -> list[ContactPoint]:
+    """Return contacts of box b with the four edges of the face of box a that is towards the centre of b."""
+    half, half_b, centre = [0.5 * x for x in a.size], [0.5 * x for x in b.size], _origin(pose)
+    r = 0.5 * EDGE_RADIUS * reduce(minimum, (*a.size, *b.size))
+    inset, sides = [h - r for h in half], [where(x < 0.0, -1.0, 1.0) for x in centre]
+    outside = [fabs(x) - h for x, h in zip(centre, half, strict=True)]
+    towards_x = where(outside[0] < outside[1], 0.0, where(outside[0] < outside[2], 0.0, 1.0))
+    towards_z = where(towards_x > 0.5, 0.0, where(outside[2] < outside[1], 0.0, 1.0))
+    towards = [towards_x, 1.0 - towards_x - towards_z, towards_z]
+    contacts = []
+    for along, across in ((1, 1), (1, -1), (2, 1), (2, -1)):
+        # The face's axes follow its normal cyclically: y, z for x; z, x for y; x, y for z.
+        middle: Triple = [0.0, 0.0, 0.0]
+        axis: Triple = [0.0, 0.0, 0.0]
+        length: Scalar = 0.0
+        for k in range(3):
+            i, j = (k + along) % 3, (k + 3 - along) % 3
+            middle[k] = middle[k] + towards[k] * sides[k] * inset[k]
+            middle[j] = middle[j] + towards[k] * across * inset[j]
+            axis[i] = axis[i] + towards[k]
+            length = length + towards[k] * inset[i]
+        offset = [x - y for x, y in zip(middle, centre, strict=True)]
+        p, u = ([dot([pose[k, i] for k in range(3)], x) for i in range(3)] for x in (offset, axis))
+        touch = _barrel_on_box(half_b, p, u, length, r)
+        n = [-dot([pose[k, i] for i in range(3)], touch.normal) for k in range(3)]
+        contacts.append(ContactPoint(touch.gap, n, _transformed_point(pose, touch.place), touch.slope))
     return contacts
 
 
@@ -405,17 +492,32 @@ def outer_radius(shape: Shape) -> float:
     return half + float(shape.radius) if isinstance(shape, Sphere | Capsule) else 0.0
 
 
-def side_fit(a: Shape, b: Shape) -> str:
-    """Return "none", "some" or "all": how many sides of box `b` fit within a side of box `a`.
+def core_points(shape: Shape) -> np.ndarray[Any, Any]:
+    """Return points inside `shape`, (n, 3), at least half its inner radius below its surface; none of a sphere."""
+    depth = 0.5 * inner_radius(shape)
+    if isinstance(shape, Capsule):
+        z = np.linspace(-0.5, 0.5, CORE_POINTS) * float(shape.length)
+        return np.stack([0.0 * z, 0.0 * z, z], axis=1)
+    if isinstance(shape, Cylinder):
+        angle = np.linspace(0.0, 2.0 * math.pi, 8, endpoint=False)
+        rim = (float(shape.radius) - depth) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        z = np.linspace(-1.0, 1.0, CORE_POINTS) * (0.5 * float(shape.length) - depth)
+        return np.array([(x, y, k) for x, y in (*rim.tolist(), (0.0, 0.0)) for k in z.tolist()])
+    if isinstance(shape, Box):
+        lines = [np.linspace(-1.0, 1.0, CORE_POINTS) * (0.5 * float(x) - depth) for x in shape.size]
+        return np.stack(np.meshgrid(*lines), axis=-1).reshape(-1, 3)
+    return np.zeros((0, 3))
 
-    Between two boxes only the corners of b are tested: a side of b that is larger than the side of a below it falls
-    through. All other pairs of shapes give "all", and so do boxes whose sizes are free parameters.
+
+def terrain_in_core(a: Shape, b: Shape, pose: Any) -> float:
+    """Return how far a terrain rises above points in the core of `b`, m; 0 if it is below all of them.
+
+    The contact points of capsules, boxes and cylinders are at their ends and corners: a bump between them meets no
+    force. `pose` is the 4x4 pose of b in a, and the sizes are numbers.
     """
-    if not (isinstance(a, Box) and isinstance(b, Box)) or not all(
-        isinstance(x, int | float) for x in (*a.size, *b.size)
-    ):
-        return "all"
-    sizes_a, sizes_b = sorted(map(float, a.size)), sorted(map(float, b.size))
-    if not (sizes_b[0] < sizes_a[1] and sizes_b[1] < sizes_a[2]):
-        return "none"
-    return "all" if sizes_b[1] < sizes_a[0] and sizes_b[2] < sizes_a[1] else "some"
+    points = core_points(b) if isinstance(a, Terrain) else np.zeros((0, 3))
+    if not isinstance(a, Terrain) or not len(points):
+        return 0.0
+    X = np.array(pose, float)
+    x, y, z = X[:3, :3] @ points.T + X[:3, 3:]
+    return max(0.0, float(np.max(a.height(x, y) - z)))

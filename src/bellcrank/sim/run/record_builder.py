@@ -31,7 +31,7 @@ from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run.failures import failure_message, step_limit_message, unresolved_message
-from bellcrank.sim.system.element_forces import element_description
+from bellcrank.sim.system.element_forces import bumpy_contacts, element_description, warn_bumps_between_points
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
@@ -281,6 +281,29 @@ def warn_lost_motion(o: Outcome, record: Record) -> None:
                 "long."
             )
             return
+
+
+def warn_bumps(o: Outcome, record: Record) -> None:
+    """Warn if a terrain reached into a shape between its contact points, in the rows of a run or at its end.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    record
+        Its record.
+    """
+    m, runs = o.system.mechanism, min(o.runs, CHECKED_RUNS)
+    contacts = bumpy_contacts(o.system.elements)
+    if not contacts:
+        return
+    if record.has_state("q"):
+        q = np.asarray(record.q).reshape(o.runs, -1, m.nq)[:runs]
+        t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)[:runs]
+    else:
+        q = np.asarray(o.done.state[o.layout.places["y"]][: m.nq, :runs]).T[:, None]
+        t = o.final_value("t")[:runs, None]
+    warn_bumps_between_points(m, contacts, t, q)
 
 
 def _step_change(o: Outcome) -> dict[str, Any]:

@@ -38,7 +38,14 @@ from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.run.batch_execution import Backend, Batch, Lanes, RowMemory, RunResults, run_to_end
 from bellcrank.sim.run.lane_blocks import CompiledProgram
-from bellcrank.sim.run.record_builder import Interrupted, Outcome, build_record, warn_lost_motion, warn_unresolved
+from bellcrank.sim.run.record_builder import (
+    Interrupted,
+    Outcome,
+    build_record,
+    warn_bumps,
+    warn_lost_motion,
+    warn_unresolved,
+)
 from bellcrank.sim.run.run_progress import ProgressReporter, RunStanding
 from bellcrank.sim.run.step_time_prediction import PredictedStepTime, step_time
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
@@ -355,6 +362,7 @@ class Simulator:
             raise Interrupted(record)
         warn_unresolved(outcome, record)
         warn_lost_motion(outcome, record)
+        warn_bumps(outcome, record)
         return record
 
     def prepared(

@@ -19,8 +19,9 @@ from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
-from bellcrank.forces.shapes import inner_radius, side_fit
+from bellcrank.forces.shapes import Sphere, Terrain, inner_radius
 from bellcrank.model import Mechanism, Tree
+from bellcrank.parameters import nominal
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.record.contents import COMPONENTS, RATES
 from bellcrank.record.contents import units as joint_units
@@ -31,6 +32,7 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")
 CHECKED_RUNS = 16  # runs of a batch whose start is checked
+BUMP_CHECK_ROWS = 17  # rows of a run in which a terrain is compared with the shapes on it
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,6 @@ def checked_elements(mechanism: Mechanism, value: Any) -> tuple[Element, ...]:
                 if joint not in single:
                     raise InputError(f"{where}: {unknown('joint', joint, single)}")
     check_unique_names("element", [e.name for e in elements])
-    for e in elements:
-        if isinstance(e, Contact) and side_fit(e.shape_a, e.shape_b) == "some":
-            warn(
-                f'Contact "{e.name}": only corners of the box on "{e.b}" are tested. Where it lies on a side of the '
-                f'box on "{e.a}" that is smaller than its own, it falls through. Put the larger box on frame a.'
-            )
     return elements
 
 
@@ -213,7 +209,7 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
     q
         Initial positions, (runs, nq); only the first few runs are checked.
     """
-    contacts = [e for e in elements if isinstance(e, Contact)]
+    contacts = [nominal(e) for e in elements if isinstance(e, Contact)]
     if not contacts:
         return
     tree = (mechanism.at() if mechanism.parameters else mechanism).tree
@@ -228,6 +224,48 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
                     f'q0{run}: bodies start inside each other: contact "{e.name}", "{e.b}" in "{e.a}" by {deep:.3g} m. '
                     "They would be shot apart. Start further away: move what is free, or give another q0."
                 )
+
+
+def bumpy_contacts(elements: Sequence[Element]) -> list[Contact]:
+    """Return the contacts of a terrain with a shape that a bump could enter between the contact points."""
+    contacts = [e for e in elements if isinstance(e, Contact) and isinstance(e.shape_a, Terrain)]
+    return [nominal(e) for e in contacts if not isinstance(e.shape_b, Sphere)]
+
+
+def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact], t: Any, q: Any) -> None:
+    """Warn if the terrain of a contact reached into a shape between its contact points, where no force acts.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    contacts
+        Contacts with a terrain, from `bumpy_contacts`.
+    t
+        Times of the rows, (runs, rows).
+    q
+        Positions, (runs, rows, nq); a few rows of every run are compared.
+    """
+    tree = (mechanism.at() if mechanism.parameters else mechanism).tree
+    silent = list(contacts)  # those without a warning so far
+    rows = np.unique(np.linspace(0, q.shape[1] - 1, BUMP_CHECK_ROWS).astype(int))
+    for time, positions in zip(t[:, rows].flat, q[:, rows].reshape(-1, q.shape[-1]), strict=True):
+        if not np.isfinite(positions).all():
+            continue
+        places = poses(tree, positions.tolist())
+        for e in tuple(silent):
+            a, b = (_frame_at_rest(tree, places, frame) for frame in (e.a, e.b))
+            depth = e.bump_between_points(relative_motion(a, b)[0])
+            if depth:
+                silent.remove(e)
+                warn(
+                    f'Contact "{e.name}": at t = {time:.4g} s the terrain on "{e.a}" reaches {depth:.3g} m into the '
+                    f'{type(e.shape_b).__name__} on "{e.b}" between its contact points, which are at its ends or '
+                    "corners, so that no force acts there. Use several spheres along the shape, closer to each other "
+                    "than the bumps of the terrain are wide."
+                )
+        if not silent:
+            return
 
 
 def _frame_at_rest(tree: Tree, places: Sequence[tuple[Mat, Vec]], frame: str) -> FrameEnd:
