@@ -73,6 +73,7 @@ ALLOWED = {
 LONG = (
     "test_plugins.py::test_a_change_of_any_file_of_a_package_is_seen*",
     "test_export_stack.py::test_large_machines*",
+    "test_contact.py::test_study_of_starts_refuses_only_those_inside_the_floor[[]heights[12]*",
     "test_implicit_forces.py::*[[]rkf45*",
     "test_implicit_forces.py::*[[]dopri5*",
     "test_implicit_forces.py::*[[]abm4*",

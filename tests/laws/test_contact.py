@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -423,6 +424,71 @@ def test_feet_and_bad_input() -> None:
     inside = bc.system(m, elements=[Contact("c", "ground", "ball", Plane(), Sphere(0.1))])
     with pytest.raises(InputError, match=r"inside each other.*c.*0.1 m"):
         bc.simulate(inside, 0.1, step=1e-4)
+
+
+@pytest.fixture(scope="module")
+def ball_on_floor() -> bc.System:
+    """A ball whose neutral position is inside the floor."""
+    return bc.system(ball(), elements=[Contact("c", "ground", "ball", Plane(), Sphere(0.1))])
+
+
+@pytest.mark.parametrize(
+    ("heights", "stops"),
+    [
+        ([0.3, -0.2], ["end", "refused"]),
+        ([-0.2, 0.3], ["refused", "end"]),
+        ([-0.2, -0.3], ["refused", "refused"]),
+    ],
+)
+def test_study_of_starts_refuses_only_those_inside_the_floor(
+    ball_on_floor: bc.System, heights: list[float], stops: list[str], tmp_path: Path
+) -> None:
+    study = bc.study(
+        ball_on_floor, {"free.z.q": heights}, seconds=0.01, step=1e-3, keep="final", to=tmp_path / "s", workers=1
+    )
+    assert study.table().to_pydict()["stop"] == stops
+
+
+def test_study_of_a_start_inside_the_floor_raises(ball_on_floor: bc.System, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="inside each other"):
+        bc.study(ball_on_floor, {"free.0.v": [0.3, 0.2]}, seconds=0.01, step=1e-3, to=tmp_path / "s", workers=1)
+
+
+def test_minimum_over_starts_above_the_floor_is_found(ball_on_floor: bc.System) -> None:
+    over = {"free.z.q": bc.uniform(0.2, 0.5)}
+    found = bc.minimize(ball_on_floor, "max(free.z.q)", over, seconds=0.01, step=1e-3, tries=2)
+    assert found.values["free.z.q"] == pytest.approx(0.2, abs=1e-3)
+    assert math.isnan(found.before)
+    with pytest.raises(InputError, match="inside each other"):
+        bc.minimize(ball_on_floor, "max(free.z.q)", {"ball.mass": bc.uniform(1.0, 2.0)}, seconds=0.01, step=1e-3)
+
+
+def test_fit_of_a_start_begins_with_its_first_measurement(ball_on_floor: bc.System) -> None:
+    t = np.arange(0.0, 0.03, 1e-3)
+    z = 0.5 - 0.5 * 9.81 * t * t
+    fit = bc.fit(ball_on_floor, {"t": t, "free.z.q": z}, ["free.z.q"], step=1e-3)
+    assert fit.values[0] == pytest.approx(0.5, abs=1e-6)
+    with pytest.raises(InputError, match=r"begin: .*inside each other.*give begin="):
+        bc.fit(ball_on_floor, {"t": t, "ball.z": z}, ["free.z.q"], step=1e-3)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_stepper_refuses_starts_inside_the_floor(ball_on_floor: bc.System, batch: int | None) -> None:
+    env = bc.stepper(ball_on_floor, batch, step=1e-3)
+    with pytest.raises(InputError, match=r"step: start.*inside each other.*reset"):
+        env.step()
+    with pytest.raises(InputError, match=r"start.*inside each other.*0.15 m"):
+        env.reset(start={"free.z.q": -0.05})
+    env.reset(start={"free.z.q": 0.5})
+    above = env.snapshot()
+    assert np.all(env.step()[..., 2] < 0.5)
+    env.reset()
+    with pytest.raises(InputError, match="inside each other"):
+        env.step()
+    env.restore(above)
+    env.step()
+    with pytest.warns(RuntimeWarning, match=r"stepper: start.*inside each other"):
+        bc.stepper(ball_on_floor, batch, step=1e-3, start=lambda r: {"free.z.q": r.uniform(-0.3, -0.2)})
 
 
 @pytest.mark.parametrize("kind", ["bushing", "cable", "belt"])

@@ -21,6 +21,7 @@ from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
 from bellcrank.sim.quantity_checks import count, duration
 from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.studies.distributions import Range
 
 Array = np.ndarray[Any, Any]
@@ -39,7 +40,7 @@ class Minimum:
     least : float
         Value of the minimised summary.
     before : float
-        Its value at the plant's nominal numbers.
+        Its value at the plant's nominal numbers; NaN if bodies start inside each other there.
     summaries : mapping of str to float
         All summaries at the numbers found.
     runs : int
@@ -161,6 +162,21 @@ class _Design:
         is_finite = np.array([stop.reason != "not finite" for stop in run.stops])
         return {k: np.where(is_finite, np.asarray(run[k])[..., 0], np.nan) for k in self.summary_names}
 
+    def nominal_summary(self, name: str) -> float:
+        """Return a summary at the nominal numbers; NaN if bodies overlap in their start, which may be varied.
+
+        Raises
+        ------
+        InputError
+            If the plant or a start that is not varied is invalid.
+        """
+        try:
+            return float(self._run_points(self.nominal[None])[name][0])
+        except OverlapError:
+            if not set(self.names) & start_elements(self.system).keys():
+                raise
+            return float("nan")
+
     @property
     def nominal(self) -> Array:
         """Nominal values of the design numbers."""
@@ -182,7 +198,7 @@ def _search(
     seed: int,
 ) -> Minimum:
     optimize, qmc = (optional_import(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
-    before = float(design._run_points(design.nominal[None])[summary_name][0])  # raises for an invalid plant or start
+    before = design.nominal_summary(summary_name)
     for n in within:
         if n not in design.summary_names:
             raise InputError(f"within: {unknown('summary', n, design.summary_names)}")

@@ -21,6 +21,7 @@ from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run_arguments import as_tuple, real_number
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +73,8 @@ def fit(
     observe : sequence of str, optional
         Columns to observe; all that the plant has by default.
     begin : mapping of str to float, optional
-        Starting point of the search; the plant's own numbers by default.
+        Starting point of the search. Default: the plant's own numbers, and the first measured value of an element of
+        the start that is observed in all experiments.
     bounds : mapping of str to (float, float), optional
         (lowest, highest) by name.
     priors : mapping of str to (float, float), optional
@@ -118,7 +120,7 @@ def fit(
         raise InputError(f"free is {list(names)}; expected names of numbers, each once.")
     measured = experiments(s, data, observe)
     start_values = {"q0": q0, "v0": v0, "x0": x0, "parameters": parameters}
-    nominal = _starting_point(s, names, start_values, begin)
+    nominal = _starting_point(s, names, start_values, begin, measured)
     problem = FitProblem(names, nominal, bounds, priors, loss, noise)
     duration("step", step)
     count("starts", starts, MAX_STARTS)
@@ -154,6 +156,12 @@ class _OutputResiduals:
         """Return residuals (columns, times of all experiments) at `x` and their slopes (columns, times, free)."""
         try:
             parts = [self.model.column_slopes(x, e) for e in self.measured]
+        except OverlapError as error:
+            if not self.runs:
+                raise InputError(
+                    f"begin: {error} The search begins there: give begin= for numbers of the start."
+                ) from None
+            parts = [self._nowhere(e) for e in self.measured]
         except InputError:
             if not self.runs:  # the starting point must be valid
                 raise
@@ -182,14 +190,19 @@ class _OutputResiduals:
 
 
 def _starting_point(
-    s: System, names: Sequence[str], start_values: Mapping[str, Any], begin: Mapping[str, float] | None
-) -> Array:
+    s: System, names: Sequence[str], start_values: Mapping[str, Any], begin: Mapping[str, float] | None,
+    measured: Sequence[Experiment],
+) -> Array:  # fmt: skip
     """Return the starting point of the search."""
     m, starts = s.mechanism, start_elements(s)
     for n in begin or {}:
         if n not in names:
             raise InputError(f"begin: {unknown('free number', n, names)}")
     default_values = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {z.name: z.initial for z in s.states}
+    for n in set(names) & starts.keys():
+        first_values = [float(e.seen[n][0]) for e in measured if n in e.seen and e.t[0] == 0.0]
+        if len(first_values) == len(measured) and np.isfinite(first_values).all():
+            default_values[n] = float(np.mean(first_values))
     values = []
     for n in names:
         if n in starts:

@@ -21,13 +21,14 @@ from bellcrank.record import Record
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.quantity_checks import count, duration, whole_multiple
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import as_tuple
+from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, computed_chunks, dask_client
 from bellcrank.studies.distributions import Array
 from bellcrank.studies.equation_summary import equation_summary
 from bellcrank.studies.random_inputs import changed_input, check_repeatable
-from bellcrank.studies.run_batches import run_batch, run_groups
+from bellcrank.studies.run_batches import run_arguments, run_batch, run_groups
 from bellcrank.studies.sampling_plans import Points
 from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.sensitivity import Indices, sobol_indices
@@ -41,7 +42,14 @@ from bellcrank.studies.study_identity import (
     study_name,
 )
 from bellcrank.studies.study_progress import StudyProgress
-from bellcrank.studies.study_setup import StudySetup, checked_keep, drawn_inputs, group_key, study_setup
+from bellcrank.studies.study_setup import (
+    START_ARGUMENTS,
+    StudySetup,
+    checked_keep,
+    drawn_inputs,
+    group_key,
+    study_setup,
+)
 from bellcrank.version import __version__
 
 MAX_CHUNK_RUNS, MIN_CHUNK_RUNS, TARGET_CHUNKS = (
@@ -378,17 +386,46 @@ def _trial_run(setup: StudySetup, run_points: Points, simulators: Mapping[str, S
     if h and not sim.integrator.adaptive and "step" not in setup.meaning:
         whole_multiple("seconds", setup.seconds, h, "step")
     short = replace(setup, seconds=h if h is not None and not sim.integrator.adaptive else setup.seconds)
-    run_batch(short, sim, np.arange(2), fixed)
+    try:
+        run_batch(short, sim, np.arange(2), fixed)
+    except OverlapError:  # of all starts that were tried; the study lists its refused runs
+        if not {"q0", "x0", "parameter"} & {*setup.meaning.values()}:
+            raise
 
 
 def _first_run(
     setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]
 ) -> tuple[Simulator, dict[str, Array]]:
-    """Return the simulator of the first run, and that run's values, twice, without starts and parameters."""
+    """Return the simulator of the first run, and that run's values, twice, without starts and parameters.
+
+    If bodies overlap in the start without these, the values are those of the first run in which they do not.
+    """
     values = {n: x[:1].repeat(2) for n, x in run_points.columns.items()}
     words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
-    return simulators[group_key(words)], fixed
+    sim = simulators[group_key(words)]
+    if not _overlaps(setup, sim, fixed):
+        return sim, fixed
+    for k in range(min(len(run_points), CHECKED_RUNS)):
+        values = {n: x[k : k + 1].repeat(2) for n, x in run_points.columns.items()}
+        is_same_group = all(values[n][0] == run_points.columns[n][0] for n in setup.grouped)
+        if is_same_group and not _overlaps(setup, sim, values):
+            return sim, values
+    return sim, fixed
+
+
+def _overlaps(setup: StudySetup, sim: Simulator, values: dict[str, Array]) -> bool:
+    """Return whether runs with these values are refused because bodies start inside each other."""
+    given, _ = run_arguments(setup, np.arange(2), values)
+    try:
+        q0, v0, x0 = (given.get(name) for name in START_ARGUMENTS)
+        y = RunArguments(sim.system, q0, v0, x0, None, None, None, 2).y
+        check_start(sim.system.mechanism, sim.system.elements, y[:, : sim.system.mechanism.nq])
+    except OverlapError:
+        return True
+    except InputError:  # reported by the trial run, or by the run itself
+        return False
+    return False
 
 
 def _padded_rows(lists: Array) -> Array:

@@ -22,7 +22,8 @@ from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.kernel import Kernel, make_builtin
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
+from bellcrank.forces.contact import Contact
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.counters import WORD_RANGE, split_words
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
@@ -41,6 +42,7 @@ from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controll
 from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
 from bellcrank.sim.stepper.stepper_arguments import rows_per_run
 from bellcrank.sim.stepper.stepper_code import ActionCode
+from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
 from bellcrank.sim.system.sampling import check_sampling as check_samples
 
 Array = np.ndarray[Any, Any]
@@ -132,7 +134,44 @@ class Stepper:
         self._lock = threading.Lock()
         self._load_module()
         self._initialise_runs(seed, parameters or {})
+        self._refusal, self._is_guarded = "", False  # why steps are refused; whether `step` looks at it
         self.reset()
+        self._check_first_start()
+
+    def _check_first_start(self) -> None:
+        """Warn of random starts with bodies inside each other, and refuse steps from a state of rest of that kind.
+
+        The stepper itself is not refused, since other starts may be given to `reset`.
+        """
+        text = self._overlap_text()
+        if not text:
+            return
+        if self.task.start:
+            warn(f"stepper: {text}")
+            return
+        unchecked_step = self.step
+
+        def step(u: Any = None, *, out: Array | None = None) -> Array:
+            if self._refusal:
+                raise InputError(f"step: {self._refusal}")
+            return unchecked_step(u, out=out)
+
+        self._refusal, self._is_guarded = f"{text} This is the state of rest: call reset(start=...).", True
+        self.step = step  # type: ignore[method-assign]
+
+    def _overlap_text(self) -> str:
+        """Return which bodies are inside each other in the present states, or an empty text."""
+        try:
+            self._check_overlap(self._read(self._action.layout.places["y"]))
+        except OverlapError as error:
+            return str(error)
+        return ""
+
+    def _check_overlap(self, y: Array) -> None:
+        """Raise an OverlapError if bodies are inside each other in one of the first states `y`, (runs, size)."""
+        m = self.system.mechanism
+        if any(isinstance(e, Contact) for e in self.system.elements):
+            check_start(m, self.system.elements, np.asarray(self._to_host(y[:CHECKED_RUNS, : m.nq]), float), "start")
 
     # -- what is made once
 
@@ -300,6 +339,8 @@ class Stepper:
                 if start is None
                 else self._start_states(start, self._to_host(self._read(self._free)) if p is None else p)
             )
+            if y is not None:
+                self._check_overlap(y[chosen])
             words = None if seed is None else seed_numbers(seed)
             observations = self._new_observations() if out is None else self._output(out)
             places = self._action.layout.places
@@ -314,6 +355,8 @@ class Stepper:
             for x in (self.reward, self.ended):
                 x.reshape(-1)[self.xp.asarray(chosen)] = 0.0
             self._observe(observations)
+            if self._is_guarded:
+                self._refusal = self._overlap_text()
             return observations
 
     def seen(self) -> Array:
@@ -487,6 +530,7 @@ class Stepper:
         with self._exclusive_use("restore"):
             self._run_data[...], self.reward[...], self.ended[...] = snapshot.run_data, snapshot.reward, snapshot.ended
             self._set("alive", snapshot.alive)
+            self._refusal = ""
 
     @cached_property
     def _identity(self) -> tuple[Any, ...]:

@@ -35,6 +35,10 @@ CHECKED_RUNS = 16  # runs of a batch whose start is checked
 BUMP_CHECK_ROWS = 17  # rows of a run in which a terrain is compared with the shapes on it
 
 
+class OverlapError(InputError):
+    """A start with bodies inside each other. Callers that vary the start may find that another start is valid."""
+
+
 @dataclass(frozen=True)
 class ElementResult:
     """Result of one force element in one state."""
@@ -197,8 +201,8 @@ def end_forces(e: Between, t: Scalar, a: FrameEnd, b: FrameEnd, x: Any) -> EndFo
     return EndForces(e, f, n, n + d.cross(f), list(rates), pose, velocity)
 
 
-def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> None:
-    """Raise an InputError if bodies in contact overlap so much at the start that they would be shot apart.
+def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any, label: str = "q0") -> None:
+    """Raise an OverlapError if bodies in contact overlap so much at the start that they would be shot apart.
 
     Parameters
     ----------
@@ -208,6 +212,8 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
         Its force elements.
     q
         Initial positions, (runs, nq); only the first few runs are checked.
+    label
+        Argument that gave the start.
     """
     contacts = [nominal(e) for e in elements if isinstance(e, Contact)]
     if not contacts:
@@ -220,14 +226,15 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any) -> No
             deep, most = e.started_inside(relative_motion(ours, theirs)[0]), 0.5 * inner_radius(e.shape_b)
             if most and deep > most:
                 run = f" (run {k})" if len(q) > 1 else ""
-                raise InputError(
-                    f'q0{run}: bodies start inside each other: contact "{e.name}", "{e.b}" in "{e.a}" by {deep:.3g} m. '
-                    "They would be shot apart. Start further away: move what is free, or give another q0."
+                raise OverlapError(
+                    f'{label}{run}: bodies start inside each other: contact "{e.name}", "{e.b}" in "{e.a}" by '
+                    f"{deep:.3g} m. They would be shot apart. Start further away: move what is free, "
+                    "or give another start."
                 )
 
 
 def bumpy_contacts(elements: Sequence[Element]) -> list[Contact]:
-    """Return the contacts of a terrain with a shape that a bump could enter between the contact points."""
+    """Return the contacts in `elements` of a terrain with a shape that a bump could enter between contact points."""
     contacts = [e for e in elements if isinstance(e, Contact) and isinstance(e.shape_a, Terrain)]
     return [nominal(e) for e in contacts if not isinstance(e.shape_b, Sphere)]
 
