@@ -42,7 +42,8 @@ from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
-from bellcrank.model.loop_warnings import warn_onceparameters import Parameters
+from bellcrank.model.loop_warnings import warn_once
+from bellcrank.parameters import Parameters
 from bellcrank.quoting import single_line
 
 if TYPE_CHECKING:
@@ -187,9 +188,9 @@ def _checked_parameters(mechanism: Mechanism, q: Quantity) -> Parameters:
         return mechanism.parameters
 
     def check(names: Sequence[str], p: Any, where: str) -> None:
-        from bellcrank.dynamics import singular_mass  # imported here because most cached kernels do not need it
+        from bellcrank.dynamics import singular_parameters  # imported here because most cached kernels do not need it
 
-        singular_mass.check_parameter_values(mechanism, names, p, where)
+        singular_parameters.check_parameter_values(mechanism, names, p, where)
 
     return mechanism.parameters.with_check(check)
 
