@@ -7,50 +7,83 @@ from __future__ import annotations
 
 NOT_LOWERED: dict[str, str] = {
     "how exact something is: tolerances, rounding, condition numbers, sizes from which on something counts": """
-        dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO dynamics.singular_mass: CLEAR_PIVOT_RATIO
-        HEAVY_EIGENVALUE SINGULAR_EIGENVALUE dynamics.loops.acceleration_accuracy: COMPARABLE_ROW_RATIO CONVERGED
-        EPSILON ERROR_TOLERANCE_FACTOR MAX_RELATIVE_ERROR dynamics.loops.acceleration_accuracy: REFINEMENT_GOAL
-        SAFE_CONDITION SAFE_CONTRADICTION SAFE_LOSS dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL
-        EXACT_RESIDUAL LONGEST_STEP MOST_STEPS OPEN_FACTOR dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS
-        SHORTEST_STEP SLOW_PROGRESS_RATIO STRIDE dynamics.loops.conditioning: COMMON_PIVOT EPSILON
-        EXAMINED_CONFIGURATIONS MOST_REFINEMENTS dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
+        dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
+        dynamics.singular_mass: MOVING_SHARE NEGLIGIBLE_DIAGONAL
+        sim.program.element_stability: COINCIDENT_POINTS_M
+        sim.system.prescribed_motions: INTEGRATION_ERROR_MARGIN REPLAYED_SECONDS
+        dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
+        dynamics.loops.acceleration_accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR
+        dynamics.loops.acceleration_accuracy: MAX_RELATIVE_ERROR REFINEMENT_GOAL SAFE_CONDITION SAFE_CONTRADICTION
+        dynamics.loops.acceleration_accuracy: SAFE_LOSS
+        dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL EXACT_RESIDUAL LONGEST_STEP MOST_STEPS OPEN_FACTOR
+        dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS SHORTEST_STEP SLOW_PROGRESS_RATIO STRIDE
+        dynamics.loops.conditioning: COMMON_PIVOT EPSILON EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
+        dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
         dynamics.loops.equation_analysis: DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDING_FACTOR
         dynamics.loops.equation_analysis: MAX_TRIED_NUMBERS MAX_TIE_TOLERANCE MAX_TRIES NEGLIGIBLE_ROW REPORTED_GAP
         dynamics.loops.equation_analysis: PATTERN_TOLERANCE SLACK_MARGIN STEPS TIE_TOLERANCE WALKERS
-        dynamics.loops.assembly_from_guess: NEAR_BRANCH dynamics.loops.loop_layer: LEAST_CONDITIONING
-        dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO dynamics.loops.rank_decision:
-        RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR dynamics.loops.equation_scaling: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
-        dynamics.segments: ZERO_PIVOT_RATIO dynamics.springs: MIN_DISTANCE_SQUARED emit.equations.polynomial:
-        ROUNDING_TOLERANCE graph.counters: WORD_RANGE graph.program: STATE_LIMIT NEVER_TIME sim.stepper.stepper_actions:
-        START_CLOSURE_ROUNDS sim.run_arguments: LIMIT_TOLERANCE sim.linear.damped_newton: FAILED_RESIDUAL FIRST_DAMPING
-        MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS SOLVED_RESIDUAL sim.linear.equilibrium: UNDETERMINED_SHARE
-        sim.program.event_location: SIMULTANEOUS_STEPS sim.program.events: SEARCH_ITERATIONS sim.run.failures:
-        MIN_STEP_SHARE STIFF_STEP_RATE sim.program.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS
-        sim.program.fixed_steps: EARLY_STEPS sim.program.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION
-        MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES sim.constraints.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E
-        MAX_E_GROWTH SUFFICIENT_E_RATIO CLOSURE_ATTEMPTS sim.constraints.loop_closure: SAMPLED_STATES WEAK_PIVOT
+        dynamics.loops.assembly_from_guess: NEAR_BRANCH
+        dynamics.loops.loop_layer: LEAST_CONDITIONING
+        dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO
+        dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
+        dynamics.loops.equation_scaling: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
+        dynamics.segments: ZERO_PIVOT_RATIO
+        dynamics.springs: MIN_DISTANCE_SQUARED
+        emit.equations.polynomial: ROUNDING_TOLERANCE
+        graph.counters: WORD_RANGE
+        graph.program: STATE_LIMIT NEVER_TIME
+        sim.stepper.stepper_actions: START_CLOSURE_ROUNDS
+        sim.run_arguments: LIMIT_TOLERANCE
+        sim.linear.damped_newton: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS
+        sim.linear.damped_newton: SOLVED_RESIDUAL
+        sim.linear.equilibrium: UNDETERMINED_SHARE
+        sim.program.event_location: SIMULTANEOUS_STEPS
+        sim.program.events: SEARCH_ITERATIONS
+        sim.run.failures: MIN_STEP_SHARE STIFF_STEP_RATE
+        sim.program.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS
+        sim.program.fixed_steps: EARLY_STEPS
+        sim.program.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES
+        sim.constraints.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E MAX_E_GROWTH SUFFICIENT_E_RATIO
+        sim.constraints.loop_closure: CLOSURE_ATTEMPTS SAMPLED_STATES WEAK_PIVOT
         sim.constraints.loop_state: USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
         sim.constraints.looped_dynamics: MIN_DISTANCE_ADAPTIVE FINAL_ITERATIONS LAGRANGE_GAP NEAR_DISTANCE
-        MAX_STAGE_DIFFERENCE sim.constraints.looped_dynamics: MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
-        sim.linear.modes: REST_ACCELERATION ROUNDING_RATIO sim.system.prescribed_motions: MAX_MOTION_ERROR_SHARE
-        MIN_FREE_SHARE START_TOLERANCE sim.constraints.multi_partition_program: LARGEST_CANDIDATE_COUNT
-        LARGEST_PARTITION_COUNT NEGLIGIBLE_SHARE sim.linear.equilibrium_search: KINK_STEP MOST_ITERATIONS
-        PRESSURE_SCALE_PA MOST_KINK_RESTARTS LONGEST_JOINT_STEP sim.linear.equilibrium_search: SMALLEST_SCALE
+        sim.constraints.looped_dynamics: MAX_STAGE_DIFFERENCE MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
+        sim.linear.modes: REST_ACCELERATION ROUNDING_RATIO
+        sim.system.prescribed_motions: MAX_MOTION_ERROR_SHARE MIN_FREE_SHARE START_TOLERANCE
+        sim.constraints.multi_partition_program: LARGEST_CANDIDATE_COUNT LARGEST_PARTITION_COUNT NEGLIGIBLE_SHARE
+        sim.linear.equilibrium_search: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS
+        sim.linear.equilibrium_search: LONGEST_JOINT_STEP SMALLEST_SCALE
         sim.program.step_check: CONFIRM_STEPS EVENTS CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR
-        LONGEST_WAIT_STEPS sim.program.step_check: REFERENCE SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET
-        SPIKE_SHARE WINDOW_STEPS sim.program.step_size: FAILURE_RATIO LEAST_RATIO MOST_RATIO sim.program.adaptive_steps:
-        EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
+        sim.program.step_check: LONGEST_WAIT_STEPS REFERENCE SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET
+        sim.program.step_check: SPIKE_SHARE WINDOW_STEPS
+        sim.program.step_size: FAILURE_RATIO LEAST_RATIO MOST_RATIO
+        sim.program.adaptive_steps: EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
     """,
     "the most that is accepted: what is larger is refused with a message, or warned of": """
-        build.function_compilation: MAX_SYMBOLS build.graphs: MAX_OPERATIONS build.schedules: MAX_DEFAULT_PROCESSORS
-        build.compilation: MAX_THREADS emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS emit.equations.polynomial: MAX_TERMS
-        MAX_PRODUCT_WORK emit.equations.sheet: GROUPING_TERMS graph.linear_solve: MAX_WRITTEN_OPERATIONS
-        graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION graph.autodiff: SLOW_VJP_OPERATIONS
-        MAX_VARIATION_NUMBERS sim.gradient.adjoint_gpu: UNLIMITED_TICKS sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS
-        MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL sim.quantity_checks: MAX_EXPERIMENT_STEPS
+        build.function_compilation: MAX_SYMBOLS
+        build.graphs: MAX_OPERATIONS
+        build.schedules: MAX_DEFAULT_PROCESSORS
+        build.compilation: MAX_THREADS
+        emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS
+        emit.equations.polynomial: MAX_TERMS MAX_PRODUCT_WORK
+        emit.equations.sheet: GROUPING_TERMS
+        graph.linear_solve: MAX_WRITTEN_OPERATIONS
+        graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
+        graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
+        sim.gradient.adjoint_gpu: UNLIMITED_TICKS
+        sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
+        sim.quantity_checks: MAX_EXPERIMENT_STEPS
         sim.realtime.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ
-        LOWEST_RATE_HZ sim.run.lane_blocks: MOST_TICKS sim.system.sampling: MOST_DELAYED_SAMPLES sim.settings:
-        DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
+        sim.realtime.realtime_drive: LOWEST_RATE_HZ
+        sim.run.lane_blocks: MOST_TICKS
+        sim.system.sampling: MOST_DELAYED_SAMPLES
+        sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
+    """,
+    "how much of a batch or a run is examined for a warning or a refusal": """
+        dynamics.singular_parameters: MATRIX_NUMBERS
+        sim.run.record_builder: CHECKED_RUNS
+        sim.system.element_forces: BUMP_CHECK_ROWS CHECKED_RUNS
+        sim.system.prescribed_motions: MOST_REPLAYED_STEPS
     """,
     "how long something takes or waits, and what is kept at hand": """
         build.compile_time_forecast: WARNING_SECONDS
