@@ -461,7 +461,7 @@ def test_flags_and_numbers_of_other_types() -> None:
         pass
     for x in (10**400, np.timedelta64(5, "s"), "x", None, [1.0]):
         with pytest.raises(InputError, match="begin of"):
-            output_error_nominal(bc.system(m.free("link1.mass")), ["link1.mass"], NOTHING_GIVEN, {"link1.mass": x})
+            output_error_nominal(bc.system(m.free("link1.mass")), ["link1.mass"], NOTHING_GIVEN, {"link1.mass": x}, [])
 
 
 @pytest.mark.parametrize("write", [bc.write_fem, bc.write_sid])

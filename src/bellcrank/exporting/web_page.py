@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,11 @@ files. To open the page on this computer:
 
 
 class NullDrive:
-    """Placeholder for the drive of a session that is never run."""
+    """Placeholder for the drive of a session that is never run; the page begins with a running one."""
+
+    def snapshot(self) -> SimpleNamespace:
+        """Return the status of the page's own drive at its start."""
+        return SimpleNamespace(status="running")
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given, **named: None

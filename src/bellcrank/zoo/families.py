@@ -8,7 +8,7 @@ papers' operation counts assume.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -191,12 +191,7 @@ def random_tree(
     """
     checked_count(n, "n")
     kinds = _kinds(kinds)
-    for what, probability in (("special", special), ("mimic", mimic)):
-        if not is_real(probability) or not 0.0 <= probability <= 1.0:
-            raise InputError(f"random_tree: {what} is {brief(probability)}; expected a probability, from 0 to 1.")
-    for what, flag in (("armature", armature), ("passive", passive)):
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"random_tree: {what} is {brief(flag)}; expected True or False.")
+    _check_random_tree({"special": special, "mimic": mimic}, {"armature": armature, "passive": passive})
     rng = seed if isinstance(seed, np.random.Generator) else generator(seed)
     bodies: list[Body] = []
     joints: list[Joint] = []
@@ -217,6 +212,16 @@ def random_tree(
         bodies.append(_random_body(rng, i))
     g = triple(rng.normal(size=3) * 6.0) if rng.random() > special else (0.0, 0.0, -9.81)
     return mechanism_of(f"random{n}", bodies, joints, gravity=g, source="zoo")
+
+
+def _check_random_tree(probabilities: Mapping[str, Any], flags: Mapping[str, Any]) -> None:
+    """Raise an InputError for a probability outside 0 to 1, or a flag that is not a truth value."""
+    for name, probability in probabilities.items():
+        if not is_real(probability) or not 0.0 <= probability <= 1.0:
+            raise InputError(f"random_tree: {name} is {brief(probability)}; expected a probability, from 0 to 1.")
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"random_tree: {name} is {brief(flag)}; expected True or False.")
 
 
 def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twist: str, seed: int) -> Mechanism:

@@ -10,8 +10,8 @@ it on every backend (lanes, threads, a GPU); sim/run/record_builder.py compares 
 
 Regular checks happen at the steps 1, 2, 4, 8 ... and then every CHECK_INTERVAL_STEPS steps; each stands for all steps
 since the previous one. Impacts and reversals of friction fall between them, so a step in which the acceleration changes
-much more than on average (a spike of the second difference of the velocities) is checked as well, and stands for
-itself.
+much more than on average, of the run and of the last steps (a spike of the second difference of the velocities), is
+checked as well, and stands for itself.
 
 If the error of a single step is too large, a reference run decides: from there it takes half steps beside the run for
 WINDOW_STEPS steps, and the mean difference over the last LATE_STEPS of them counts. An error that decays before, as in
@@ -42,6 +42,7 @@ WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a reference run; and the last 
 LONGEST_WAIT_STEPS = 2048.0  # largest number of steps from a window to the next regular check
 CONFIRM_STEPS = 128.0  # steps from the first bad window to the next check
 SPIKE_RATIO = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
+RECENT_SHARE = 1.0 / 32.0  # weight of a step in the mean of the last steps, which follows a motion that begins or grows
 # Limit of such checks: a constant, plus a share of the steps. At most one step in SPIKE_RATIO exceeds SPIKE_RATIO times
 # the mean, so harmless spikes such as stepped inputs do not use up the checks; `missed` counts spikes beyond the limit.
 SPIKE_BUDGET, SPIKE_SHARE = 16.0, 1.0 / SPIKE_RATIO
@@ -58,7 +59,19 @@ RESULT_FIELDS = (
     "step_error_time",
     "missed",
 )  # for the record: size, element, time of the largest growth, and spikes that were not checked
-_COUNTERS = ("resolve", "check", "checked", "until", "share", "regular", "suspect", "bends", "spikes", "largest")
+_COUNTERS = (
+    "resolve",
+    "check",
+    "checked",
+    "until",
+    "share",
+    "regular",
+    "suspect",
+    "bends",
+    "recent",
+    "spikes",
+    "largest",
+)
 KEPT_FIELDS = (
     *RESULT_FIELDS,
     *_COUNTERS[1:],
@@ -119,6 +132,8 @@ class StepCheck:
         )  # undefined for the first step
         bends = old["bends"] + difference
         spike = where(difference * n > SPIKE_RATIO * bends, SPIKED, 0.0)
+        spike = where(difference > SPIKE_RATIO * old["recent"], spike, 0.0)
+        recent = old["recent"] + RECENT_SHARE * (difference - old["recent"])
         missed = where(old["spikes"] < SPIKE_BUDGET + n * SPIKE_SHARE, 0.0, spike)
         spike = spike - missed
         regular = where(n > old["check"], REGULAR, 0.0)
@@ -127,6 +142,7 @@ class StepCheck:
         return {
             "hit": where(go, where(n < old["until"], REFERENCE, kind), 0.0),
             "bends": where(go, bends, old["bends"]),
+            "recent": where(go, recent, old["recent"]),
             "missed": where(go, old["missed"] + missed * (1.0 / SPIKED), old["missed"]),
             "travelled_distance": [
                 where(go, travelled_distance + fabs(after - before), travelled_distance)
