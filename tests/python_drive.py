@@ -98,9 +98,14 @@ class PythonDrive:
             due = max(due + span / self.factor, time.perf_counter() - 0.1)
             time.sleep(max(0.0, due - time.perf_counter()))
 
+    @property
+    def paused(self) -> bool:
+        return not self._go.is_set()
+
     def snapshot(self) -> DriveSnapshot:
         with self._lock:
-            return DriveSnapshot(self.n, self.t, self.y, self.u, outputs=dict(self.outputs))
+            status = "stopped" if self._end.is_set() else "paused" if self.paused else "running"
+            return DriveSnapshot(self.n, self.t, self.y, self.u, status, outputs=dict(self.outputs))
 
     def report(self) -> dict[str, Any]:
         times = {"min": 4e-6, "mean": 5e-6, "p99": 9e-6, "max": 3e-5}
