@@ -6,6 +6,7 @@ conftest.py reports how many pairs they cover.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -56,7 +57,9 @@ def test_systems(k: int, held: Path, tmp_path: Path, emulated: Any) -> None:
         world = World(case, seed)
         rest = [x for x in case if x[0] != "way"]
         ways = [x for x in world.of("way") if not waits([*rest, ("way", x)])]
-        with small_thresholds(world.one("path"), held):
+        with small_thresholds(world.one("path"), held), warnings.catch_warnings():
+            if {("event", "switch"), ("trait", "motion")} <= set(case):  # the switch halves the prescribed velocity
+                warnings.filterwarnings("ignore", "(?s).*was not followed")
             for way in ways:
                 holds(world, way, tmp_path / f"{seed} {way}")
         note(held, "systems", [*rest, *(("way", x) for x in ways)])
