@@ -81,10 +81,10 @@ def test_loops_are_the_same_by_every_method_and_in_every_form(seed: int, kinds: 
     nv, found = m.nv, m.loop_analysis
     rng = np.random.default_rng(seed)
     tau = rng.uniform(-1, 1, nv)
-    still = found.rank.of(loop_equations(m.tree, q, [0.0] * nv))
+    still = found.rank.select(loop_equations(m.tree, q, [0.0] * nv))
     C = np.array([[e.row.get(k, 0.0) for k in range(nv)] for e in still], float)
     v = (np.eye(nv) - np.linalg.pinv(C) @ C) @ rng.uniform(-1, 1, nv)
-    gamma = np.array([-e.bias for e in found.rank.of(loop_equations(m.tree, q, v.tolist()))], float)
+    gamma = np.array([-e.bias for e in found.rank.select(loop_equations(m.tree, q, v.tolist()))], float)
     M = np.array(crba.mass_matrix(m.tree, q), float)
     needed = np.array(rnea.inverse_dynamics(m.tree, q, v.tolist(), [0.0] * nv), float)
     n = len(C)
