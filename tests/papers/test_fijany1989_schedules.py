@@ -132,6 +132,6 @@ def test_one_processor_gained_more_than_many() -> None:
 def test_the_arrays_use_the_methods_of_the_table() -> None:
     functions = BY_KEY["VNEB_n2"].function, METHODS["vneb_parallel"].function("mass_matrix")
     own, of_table = (getclosurevars(f).nonlocals for f in functions)
-    assert own["found"] is of_table["found"]
+    assert own["method_function"] is of_table["method_function"]
     text = str(fijany.tables()[0])
     assert all(f"{SLIDES[key]['SP']:.2f}" in text for key in IDS)

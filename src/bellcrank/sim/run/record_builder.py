@@ -294,7 +294,7 @@ def warn_bumps(o: Outcome, record: Record) -> None:
         Its record.
     """
     m, runs = o.system.mechanism, min(o.runs, CHECKED_RUNS)
-    contacts = bumpy_contacts(o.system.elements)
+    contacts = bumpy_contacts(o.system.elements) if o.system.elements else []
     if not contacts:
         return
     if record.has_state("q"):
