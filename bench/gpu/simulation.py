@@ -40,7 +40,7 @@ def _row(m: Any, dtype: str, runs: int, peak: float, copy: float) -> list[str]:
     else:
         y[:, : m.nq] = np.random.default_rng(0).uniform(-0.5, 0.5, (runs, m.nq))
     group = s.dynamics.closure.grouped(y[:1], np.zeros((1, 0)))[0]
-    code = GpuProgram(s.program(dynamics=group.dynamics, dtype=dtype), dtype)
+    code = GpuProgram(s.program(by=group.dynamics, dtype=dtype), dtype)
     first: dict[str, Any] = {"y": y, "live": 1.0, "h": 1e-4, "last": STEPS, "stride": 1.0, "next": 2.0 * STEPS}
     first["bound"] = 1e30  # for mechanisms with loops
     start = cp.asarray(places.array(runs, first), dtype)

@@ -58,6 +58,11 @@ def warn(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     warnings.warn(text, kind, stacklevel=level)
 
 
+def warn_deprecated(old: str, new: str) -> None:
+    """Issue a DeprecationWarning for the name `old`, which `new` replaces and which the next release removes."""
+    warn(f"{old} is deprecated and will be removed in the next release; use {new}.", DeprecationWarning)
+
+
 class CompileError(BellcrankError, RuntimeError):
     """Source that a target could not turn into code. Always a bug of bellcrank; the message contains the source."""
 

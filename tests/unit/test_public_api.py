@@ -334,3 +334,15 @@ def test_a_type_checker_understands_a_users_file(tmp_path: Path) -> None:
     for number, (mistake, words) in enumerate(MISTAKES.items(), len(lines) + 1):
         assert words in found.pop(number, ""), f"{mistake}\n{done.stdout}"
     assert found == {}
+
+
+def test_former_names_work_and_warn() -> None:
+    stepper = bc.stepper(bc.zoo.pendulum(), resolve=0.01)
+    with pytest.warns(DeprecationWarning, match=r"Stepper.doubt is deprecated .* use Stepper.step_error"):
+        assert stepper.doubt.tolist() == stepper.step_error.tolist()
+    simulator = bc.Simulator(bc.zoo.pendulum())
+    with pytest.warns(DeprecationWarning, match=r"use Simulator.self_contained_program"):
+        program = simulator.whole()
+    assert program.graphs.keys() == simulator.self_contained_program().graphs.keys()
+    with pytest.warns(DeprecationWarning, match=r"use bellcrank.formats.DhRow"):
+        assert bc.formats.Row is bc.formats.DhRow

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, ReadError
+from bellcrank.errors import InputError, ReadError, warn_deprecated
 from bellcrank.formats import file_bytes
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
@@ -21,6 +21,15 @@ from bellcrank.formats.number_checks import RIGHT_ANGLES, vector
 from bellcrank.model.mechanism import Mechanism
 
 __all__ = ["Builder", "DhRow", "from_dh", "from_saha", "from_wong", "read"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return DhRow under its former name Row, which is deprecated."""
+    if name != "Row":
+        raise AttributeError(f'module "{__name__}" has no attribute "{name}"')
+    warn_deprecated("bellcrank.formats.Row", "bellcrank.formats.DhRow")
+    return DhRow
+
 
 SUFFIXES = (".urdf", ".xml", ".toml")
 # Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from DEFAULT_OPTIONS) ->

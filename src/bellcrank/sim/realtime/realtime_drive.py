@@ -431,7 +431,7 @@ class Drive:
         if group.bound is not None:
             state[self._layout.place("bound")] = group.bound[0]
         if group.dynamics not in self._codes:
-            self._codes[group.dynamics] = LoopCode(self.simulator.program(dynamics=group.dynamics))
+            self._codes[group.dynamics] = LoopCode(self.simulator.program(by=group.dynamics))
         return self._codes[group.dynamics]
 
     def _wait_for_first_period(self, timeout: float = 10.0) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.compilation import Where
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn_deprecated
 from bellcrank.graph import Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
@@ -175,7 +175,7 @@ class Simulator:
     def program(
         self,
         mode: StepMode = None,
-        dynamics: Dynamics | None = None,
+        by: Dynamics | None = None,
         rows: bool = True,
         dtype: str | None = None,
         checks: bool = True,
@@ -186,7 +186,7 @@ class Simulator:
         ----------
         mode : tuple of bool, optional
             (adaptive steps, rows on a grid), or None for fixed steps without events.
-        dynamics : Dynamics, optional
+        by : Dynamics, optional
             Graphs of this system, as selected by `dynamics.closure`.
         rows : bool, default True
             False if only the final state is needed.
@@ -200,7 +200,7 @@ class Simulator:
         Program
             The same object for the same arguments.
         """
-        dynamics, dtype = dynamics or self.dynamics, dtype or self.where.dtype
+        dynamics, dtype = by or self.dynamics, dtype or self.where.dtype
 
         def make() -> Program:
             check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
@@ -211,6 +211,22 @@ class Simulator:
             ).program()
 
         return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
+
+    def whole(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
+        """Return `self_contained_program(mode, dtype, checks)`: the former name, deprecated.
+
+        Parameters
+        ----------
+        mode, dtype, checks
+            As for `self_contained_program`.
+
+        Returns
+        -------
+        Program
+            The program.
+        """
+        warn_deprecated("Simulator.whole", "Simulator.self_contained_program")
+        return self.self_contained_program(mode, dtype, checks)
 
     def self_contained_program(self, mode: StepMode = None, dtype: str | None = None, checks: bool = False) -> Program:
         """Return a self-contained Program without rows, which needs no other graphs during a run.
@@ -259,14 +275,14 @@ class Simulator:
             lambda: JoinedPartitions(parts, [self.program(mode, x, False, dtype, False) for x in parts]),
         )
 
-    def compiled(self, lanes: int, mode: StepMode, dynamics: Dynamics, rows: bool = True) -> CompiledProgram:
+    def compiled(self, lanes: int, mode: StepMode, by: Dynamics, rows: bool = True) -> CompiledProgram:
         """Return the Program as machine code.
 
         Parameters
         ----------
         lanes : int
             Number of lanes.
-        mode, dynamics, rows
+        mode, by, rows
             See `program`.
 
         Returns
@@ -275,8 +291,8 @@ class Simulator:
             The same object for the same arguments.
         """
         return self._cached(
-            (lanes, mode, dynamics, rows),
-            lambda: CompiledProgram(self.program(mode, dynamics, rows, "float64"), lanes).prepared(),
+            (lanes, mode, by, rows),
+            lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared(),
         )
 
     def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:

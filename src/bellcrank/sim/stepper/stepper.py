@@ -22,7 +22,7 @@ from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.kernel import Kernel, make_builtin
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
-from bellcrank.errors import InputError, warn
+from bellcrank.errors import InputError, warn, warn_deprecated
 from bellcrank.forces.contact import Contact
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.counters import WORD_RANGE, split_words
@@ -453,6 +453,12 @@ class Stepper:
         words = words.astype(float)  # float32 (on a GPU) could represent neither the count nor the time exactly
         steps: Array = words if words.ndim == 1 else words[:, 0] * WORD_RANGE + words[:, 1]
         return steps.reshape(self._shape) * self.h
+
+    @property
+    def doubt(self) -> Array:
+        """Return `step_error`: the former name, deprecated."""
+        warn_deprecated("Stepper.doubt", "Stepper.step_error")
+        return self.step_error
 
     @property
     def step_error(self) -> Array:
