@@ -23,7 +23,7 @@ from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism, regrouped
-from loops import Closed, looped, pose
+from loops import Closed, at_random, looped, pose
 from trees import close, few, momentum_rates, state
 
 TOLERANCE = 1e-9
@@ -151,6 +151,7 @@ def test_all_methods_agree_on_the_zoo(name: str) -> None:
     all_agree(*moving(name))
 
 
+@at_random
 @few(40)
 @given(everything, seeds)
 def test_all_methods_agree_on_random_loops(case: Closed, seed: int) -> None:
