@@ -264,6 +264,24 @@ def test_jumps_of_another_part_hide_no_impact(period: float) -> None:
     np.testing.assert_allclose(step_error(runs[1]), step_error(runs[0]), rtol=0.05)
 
 
+def beside_swing(rate: float) -> System:
+    """Return the thrown arm beside a block that swings with `rate` rad/s and does not touch it."""
+    arm = thrown_arm(bristles=5e3)
+    joints = [replace(j, stiffness=rate * rate) if j.name == "x" else j for j in arm.mechanism.joints]
+    return bc.system(replace(arm.mechanism, joints=tuple(joints)), elements=arm.elements)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "midpoint", "euler"])
+def test_a_large_fast_machine_hides_no_impact_of_a_small_part(integrator: str) -> None:
+    """Two machines that do not touch: the check of both finds what the check of one alone finds."""
+    sizes = np.array([0.0, 1.0, 1e2, 1e4, 1e7])
+    q0, v0 = (np.tile([*x, 0.0], (len(sizes), 1)) for x in ([0.4, -0.226], [-0.562, -0.546]))
+    q0[:, 2] = sizes
+    with pytest.warns(RuntimeWarning, match="is not resolved"):
+        runs = bc.simulate(beside_swing(50.0), 0.8, q0, v0, integrator=integrator, saving=bc.Saving(keep="final"))
+    assert [stop.reason for stop in runs.stops] == ["not resolved"] * len(sizes)
+
+
 def test_fast_turn_of_a_linkage_hides_no_impact() -> None:
     b = bc.Builder("linkage")
     b.body("crank", mass=1.0, com=(0, 0, 0.15), inertia=(0.01, 0.01, 0.001))

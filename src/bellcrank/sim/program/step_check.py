@@ -10,8 +10,9 @@ it on every backend (lanes, threads, a GPU); sim/run/record_builder.py compares 
 
 Regular checks happen at the steps 1, 2, 4, 8 ... and then every CHECK_INTERVAL_STEPS steps; each stands for all steps
 since the previous one. Impacts and reversals of friction fall between them, so a step in which the acceleration changes
-much more than on average, of the run and of the last steps (a spike of the second difference of the velocities), is
-checked as well, and stands for itself.
+much more than on average of the last steps (a spike of the second difference of a velocity or further state) is checked
+as well, and stands for itself. Each element is compared with its own mean, so that a large motion of one part hides no
+impact of another.
 
 If the error of a single step is too large, a reference run decides: from there it takes half steps beside the run for
 WINDOW_STEPS steps, and the mean difference over the last LATE_STEPS of them counts. An error that decays before, as in
@@ -41,15 +42,17 @@ CHECK_INTERVAL_STEPS = 251  # steps between regular checks; a prime, so that no 
 WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a reference run; and the last of them, whose mean counts
 LONGEST_WAIT_STEPS = 2048.0  # largest number of steps from a window to the next regular check
 CONFIRM_STEPS = 128.0  # steps from the first bad window to the next check
-SPIKE_RATIO = 16.0  # multiple of the mean second difference of the velocities above which a step is checked out of turn
+SPIKE_RATIO = 16.0  # multiple of the mean second difference of an element above which a step is checked out of turn
 RECENT_SHARE = 1.0 / 32.0  # weight of a step in the mean of the last steps, which follows a motion that begins or grows
-# Limit of such checks: a constant, plus a share of the steps. At most one step in SPIKE_RATIO exceeds SPIKE_RATIO times
-# the mean, so harmless spikes such as stepped inputs do not use up the checks; `missed` counts spikes beyond the limit.
+# Limit of such checks: a constant, plus a share of the steps. An element exceeds SPIKE_RATIO times its mean in about
+# one step in SPIKE_RATIO at most, so stepped inputs do not use up the checks; `missed` counts spikes beyond the limit.
 SPIKE_BUDGET, SPIKE_SHARE = 16.0, 1.0 / SPIKE_RATIO
 SINGLE_STEP_SHARE = 0.5  # of the tolerance: error of single steps above which a reference run decides
 IMPACT_STEPS = 16.0  # expected number of steps with the error of a spike
 REGULAR, SPIKED, REFERENCE, EVENTS = 1.0, 2.0, 3.0, 4.0  # values of the flag `hit`; events add theirs
 STILL_SHARE = 0.01  # of the nominal size of a state: shorter distances count as that long
+# Spike so small, per nominal size and tolerance, that the error of the step cannot matter even if all of it is wrong.
+NEGLIGIBLE_SPIKE = SINGLE_STEP_SHARE * STILL_SHARE / IMPACT_STEPS
 ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding errors
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
@@ -67,14 +70,13 @@ _COUNTERS = (
     "share",
     "regular",
     "suspect",
-    "bends",
-    "recent",
     "spikes",
     "largest",
 )
 KEPT_FIELDS = (
     *RESULT_FIELDS,
     *_COUNTERS[1:],
+    "spike_limit",
     "y_old",
     "reference_run",
     "change",
@@ -101,11 +103,17 @@ class StepCheck:
         single = dict.fromkeys(("hit", *RESULT_FIELDS, *_COUNTERS), 1)
         return {
             **single,
+            "spike_limit": list_width(len(self._moving_elements)),
             "y_old": full_size,
             "reference_run": full_size,
             "change": state_size,
             "travelled_distance": state_size,
         }
+
+    @cached_property
+    def _moving_elements(self) -> range:
+        """Return the elements whose second differences show impacts: velocities and integrated further states."""
+        return range(self.dynamics.system.mechanism.nq, self.sampled_elements.start)
 
     @cached_property
     def _per_nominal(self) -> list[float]:
@@ -127,13 +135,12 @@ class StepCheck:
         go
             Condition: the step was taken.
         """
-        difference = where(
-            n > 1.5, self._second_difference(old["y_old"], old["y"], y), 0.0
-        )  # undefined for the first step
-        bends = old["bends"] + difference
-        spike = where(difference * n > SPIKE_RATIO * bends, SPIKED, 0.0)
-        spike = where(difference > SPIKE_RATIO * old["recent"], spike, 0.0)
-        recent = old["recent"] + RECENT_SHARE * (difference - old["recent"])
+        differences = self._second_differences(old["y_old"], old["y"], y)
+        is_defined = where(go, where(n > 1.5, 1.0, 0.0), 0.0) > 0.0  # not in the first step
+        excess: Scalar = 0.0
+        for difference, limit in zip(differences, old["spike_limit"], strict=True):
+            excess = maximum(excess, difference - limit)
+        spike = where(is_defined, where(excess > NEGLIGIBLE_SPIKE * old["resolve"], SPIKED, 0.0), 0.0)
         missed = where(old["spikes"] < SPIKE_BUDGET + n * SPIKE_SHARE, 0.0, spike)
         spike = spike - missed
         regular = where(n > old["check"], REGULAR, 0.0)
@@ -141,8 +148,7 @@ class StepCheck:
         moved = zip(old["travelled_distance"], y[: self.size], old["y"][: self.size], strict=True)
         return {
             "hit": where(go, where(n < old["until"], REFERENCE, kind), 0.0),
-            "bends": where(go, bends, old["bends"]),
-            "recent": where(go, recent, old["recent"]),
+            "spike_limit": self._spike_limits(old["spike_limit"], differences, is_defined),
             "missed": where(go, old["missed"] + missed * (1.0 / SPIKED), old["missed"]),
             "travelled_distance": [
                 where(go, travelled_distance + fabs(after - before), travelled_distance)
@@ -170,12 +176,15 @@ class StepCheck:
         step_error, element = self._step_error(added, fields["travelled_distance"])
         return {"change": added, "step_error": step_error, "step_error_element": element, "y_old": y, "until": 0.0}
 
-    def _second_difference(self, before: Sequence[Scalar], now: Sequence[Scalar], after: Sequence[Scalar]) -> Scalar:
-        """Return the second difference of velocities and further states, relative to their nominal magnitudes."""
-        total: Scalar = 0.0
-        for i in range(self.dynamics.system.mechanism.nq, self.size):
-            total = total + self._per_nominal[i] * fabs((after[i] - now[i]) - (now[i] - before[i]))
-        return total
+    def _second_differences(self, before: State, now: State, after: State) -> State:
+        """Return second differences of velocities and further states, relative to their nominal magnitudes."""
+        return [self._per_nominal[i] * fabs((after[i] - now[i]) - (now[i] - before[i])) for i in self._moving_elements]
+
+    def _spike_limits(self, limits: State, differences: State, is_defined: Scalar) -> State:
+        """Return the second differences above which the next step is a spike: SPIKE_RATIO times the running means."""
+        kept = where(is_defined, 1.0 - RECENT_SHARE, 1.0)
+        added = where(is_defined, RECENT_SHARE * SPIKE_RATIO, 0.0)
+        return [kept * limit + added * difference for limit, difference in zip(limits, differences, strict=True)]
 
     # -- after the tick, if `hit` is set
 
