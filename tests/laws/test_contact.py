@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from test_elements import moving, rate
 
 import bellcrank as bc
+from bellcrank.cockpit.machines import Lever, Machine
+from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError
+from bellcrank.exporting.web_page import worker_data
 from bellcrank.forces import (
     Belt,
     Box,
@@ -29,6 +33,8 @@ from bellcrank.forces import (
 )
 from bellcrank.forces.shapes import SHAPE_PAIRS, contact_points
 from bellcrank.jets import Jet
+from bellcrank.sim.realtime.realtime_drive import Drive
+from bellcrank.sim.run.simulator import Simulator
 
 BODIES = [Sphere(0.3), Capsule(0.2, 0.7), Box((0.5, 0.6, 0.9)), Cylinder(0.3, 0.8)]
 WAVES = Terrain(lambda x, y: 0.1 * bc.sin(2.0 * x) + 0.05 * x * y)
@@ -555,3 +561,76 @@ def test_a_stiffness_that_a_step_cannot_follow() -> None:
 def test_sizes_and_numbers_that_cannot_be(make: Any, words: str) -> None:
     with pytest.raises(bc.InputError, match=words):
         make()
+
+
+def machine_on_floor(height: float) -> Machine:
+    """Return a machine that starts at `height`: a ball with one lever, whose neutral position is inside the floor."""
+    s = bc.system(
+        ball(),
+        control=lambda t, q, v, x, u: [0.0, 0.0, u["lift"], 0.0, 0.0, 0.0],
+        inputs={"lift": 0.0},
+        elements=[Contact("c", "ground", "ball", Plane(), Sphere(0.1))],
+    )
+    lever = Lever("lift", "N", -1.0, 1.0)
+    return Machine(s, (lever,), (), start=(0.0, 0.0, height, 0.0, 0.0, 0.0, 1.0))
+
+
+def drive_in(machine: Machine, begin: Callable[[Drive, list[float]], Any]) -> None:
+    drive = Drive(machine.system, 1000.0)
+    begin(drive, list(machine.start or ()))
+    drive.stop()
+
+
+def start_after_reset(drive: Drive, q0: list[float]) -> None:
+    drive.reset(q0)
+    drive.start()
+
+
+DOORS: dict[str, Callable[[Machine, Path], Any]] = {
+    "simulate": lambda m, to: bc.simulate(m.system, 0.01, m.start, step=1e-3),
+    "adaptive": lambda m, to: bc.simulate(m.system, 0.01, m.start, integrator="dopri5"),
+    "gradient": lambda m, to: bc.gradient(m.system, 0.01, m.start, step=1e-3, final="free.z.q"),
+    "stepper": lambda m, to: bc.stepper(m.system, step=1e-3).reset(start=list(m.start or ()) + [0.0] * 6),
+    "drive": lambda m, to: bc.drive(m.system, 1000.0, 0.01, q0=m.start),
+    "drive that is reset": lambda m, to: drive_in(m, start_after_reset),
+    "session": lambda m, to: Session(m, lambda *given: Drive(*given)).drive.stop(),
+    "page": lambda m, to: worker_data(m, Simulator(m.system, solver=bc.Solver(step=1e-3)), 1e3),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_a_start_inside_the_floor(door: str, tmp_path: Path) -> None:
+    DOORS[door](machine_on_floor(0.5), tmp_path)
+    with pytest.raises(InputError, match=r'bodies start inside each other: contact "c", "ball" in "ground" by 0.14 m'):
+        DOORS[door](machine_on_floor(-0.04), tmp_path)
+
+
+@pytest.mark.parametrize("door", ["drive", "stepper", "export", "fmu"])
+def test_a_state_of_rest_inside_the_floor(door: str, tmp_path: Path) -> None:
+    """Steps from it are refused; an importer of an export sets another one, after a warning."""
+    s = machine_on_floor(0.5).system
+    if door in ("export", "fmu"):
+        with pytest.warns(RuntimeWarning, match="export: state of rest: bodies start inside each other.*set another"):
+            bc.export(s, tmp_path / "it", **({"to": "fmu3"} if door == "fmu" else {}), step=1e-3)
+        return
+    plant: Any = bc.stepper(s, step=1e-3) if door == "stepper" else Drive(s, 1000.0)
+    with pytest.raises(InputError, match="inside each other"):
+        plant.step([0.0]) if door == "stepper" else plant.start()
+
+
+@pytest.mark.parametrize("door", ["simulate", "gradient", "stepper", "drive"])
+def test_every_door_refuses_a_start_beside_a_prescribed_motion(door: str, tmp_path: Path) -> None:
+    """Only accelerations are imposed, so that the motion would be beside the prescribed one for ever."""
+    b = bc.Builder("slide", gravity=(0, 0, 0))
+    b.body("block", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", "ground", "block", axis=(1, 0, 0))
+    s = bc.system(b.build(), motions={"x": lambda t: 0.3 + bc.sin(t) * bc.sin(t)})
+    doors: dict[str, Callable[[list[float]], Any]] = {
+        "simulate": lambda q: bc.simulate(s, 0.01, q, step=1e-3),
+        "gradient": lambda q: bc.gradient(s, 0.01, q, step=1e-3, final="x.q"),
+        "stepper": lambda q: bc.stepper(s, step=1e-3).reset(start={"x.q": q[0]}),
+        "drive": lambda q: bc.drive(s, 1000.0, 0.01, q0=q),
+    }
+    doors[door]([0.3])
+    with pytest.raises(InputError, match='not on the motion of "x"'):
+        doors[door]([0.4])

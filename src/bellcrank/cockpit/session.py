@@ -211,7 +211,12 @@ class Session:
         """Replace the drive by another that continues from the present state, and is paused or stopped as before."""
         stopped, paused = self.drive.snapshot().status == "stopped", self.drive.paused
         self.drive.pause()
-        self._copy_state(new_drive)
+        try:
+            self._copy_state(new_drive)
+        except InputError:  # the state is no possible start, such as bodies pressed deep into each other
+            if not paused:
+                self.drive.resume()
+            raise
         self.drive.stop()
         new_drive.slow(self.slowness)
         new_drive.input(self.levers)

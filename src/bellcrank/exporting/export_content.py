@@ -14,7 +14,7 @@ from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
-from bellcrank.errors import InputError, brief
+from bellcrank.errors import InputError, brief, warn
 from bellcrank.exporting import cost_estimates
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
@@ -63,6 +63,7 @@ def export_content(
     solver: Solver,
     events: Sequence[Event] = (),
     dtype: str = "float64",
+    has_start: bool = False,
 ) -> Export:
     """Return the content of an export.
 
@@ -81,6 +82,8 @@ def export_content(
         Events of a machine.
     dtype
         Floating-point type of a machine.
+    has_start
+        The machine begins in a start of its own. Else a state of rest with bodies inside each other is a warning.
     """
     m = mechanism_in(thing)
     is_single = isinstance(functions, str | Graph | Kernel)
@@ -96,7 +99,7 @@ def export_content(
     if isinstance(thing, Mechanism) and extra_graphs:
         return Export(name or thing.name, extra_graphs, columns=column_names(thing))
     settings = with_shortcuts(thing.solver, changed_settings(solver)) if isinstance(thing, Simulator) else solver
-    program = stepping_program(thing, settings, events, dtype)
+    program = stepping_program(thing, settings, events, dtype, has_start)
     step = DEFAULT_STEP_S if settings.step is None else duration("step", settings.step)
     export_name = name or (m.name if m is not None else program.tick.name.partition(".")[0])
     tolerance = DEFAULT_TOLERANCE if settings.tolerance is None else positive("tolerance", settings.tolerance, "")
@@ -117,8 +120,16 @@ def mechanism_in(thing: Any) -> Mechanism | None:
     return thing.mechanism if isinstance(thing, System) else thing if isinstance(thing, Mechanism) else None
 
 
-def stepping_program(thing: Any, solver: Solver, events: Sequence[Event], dtype: str) -> Program:
-    """Return `thing` as the program of a machine that takes steps, with `solver` settings, `events` and `dtype`."""
+def stepping_program(
+    thing: Any, solver: Solver, events: Sequence[Event], dtype: str, has_start: bool = False
+) -> Program:
+    """Return `thing` as the program of a machine that takes steps.
+
+    Parameters
+    ----------
+    thing, solver, events, dtype, has_start
+        As in `export_content`.
+    """
     if isinstance(thing, Program):
         thing.check_counters(dtype)
         return thing
@@ -139,7 +150,17 @@ def stepping_program(thing: Any, solver: Solver, events: Sequence[Event], dtype:
     if not adaptive:
         check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
         check_damping(thing.system, thing.dynamics.implicit, thing.integrator, h)
+    if not has_start:
+        _warn_of_rest(thing)
     return thing.self_contained_program((adaptive, True) if watched else None, dtype)
+
+
+def _warn_of_rest(simulator: Simulator) -> None:
+    """Warn if the state of rest, in which an exported machine begins, is no possible start."""
+    try:
+        simulator.dynamics.check_starts(simulator.dynamics.ports.rest[None], "state of rest")
+    except InputError as error:
+        warn(f"export: {error} An exported machine begins in the state of rest: set another state before its steps.")
 
 
 def effort_driven(m: Mechanism) -> System:

@@ -95,7 +95,7 @@ def page_files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     step = solver.step if solver.step is not None else 1.0 / machine.rate
     settings = Solver(chosen_integrator(machine, solver), step, method=solver.method, form=form)
     simulator = Simulator(machine.system, solver=settings)
-    content = export_content(simulator, (), m.name, settings)
+    content = export_content(simulator, (), m.name, settings, has_start=True)
     poses = getattr(scene_poses.pose_kernel(m), "graph")  # noqa: B009 - a kernel, annotated as a function
     page, own_scripts = page_texts(), {name: (webassembly.SOURCES / name).read_text("utf-8") for name in OWN_SCRIPTS}
     # Avoids the page's own names.
@@ -156,7 +156,7 @@ def worker_data(machine: Machine, simulator: Simulator, rate: float) -> dict[str
     pilots = numeric_pilots(machine)
     welcome = session.welcome() | {"pilots": list(pilots), "handle": "", "formats": ["csv"], "choices": choices}
     given = RunArguments(s, machine.start, None, None, None, None, None, None)
-    y = simulator.dynamics.initial_state(simulator.dynamics.closure.checked(given.y, given.parameters))[0]
+    y = simulator.dynamics.initial_state(simulator.dynamics.checked_start(given.y, given.parameters))[0]
     columns = list(simulator.dynamics.columns)
     return {
         "welcome": welcome, "settings": current_settings, "start": [float(x) for x in np.asarray(y)],

@@ -208,7 +208,7 @@ class Adjoint:
         size = 8 * arguments.runs * (2 * self.dynamics.size + arguments.table[0].size + arguments.parameters.shape[-1])
         check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")
         closure = self.dynamics.closure
-        y = self.dynamics.initial_state(closure.checked(arguments.y, arguments.parameters))
+        y = self.dynamics.initial_state(self.dynamics.checked_start(arguments.y, arguments.parameters))
         # States that the coordinate partition must suit.
         partition_states, partition_parameters = y, arguments.parameters
         for _ in range(MAX_PARTITIONS):

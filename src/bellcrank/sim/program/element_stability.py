@@ -33,8 +33,6 @@ from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar
 from bellcrank.sim.program.implicit_forces import can_be_implicit
 from bellcrank.sim.program.mode_stability import check_modes, decay, longest_stable_step, step_advice, unstable_rates
-from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
-from bellcrank.sim.system.prescribed_motions import check_motion_start as on_motions
 from bellcrank.sim.system.systems import System
 from bellcrank.spatial.vector import AXES, Vec
 
@@ -72,27 +70,6 @@ def _springs(m: Mechanism) -> list[Spring]:
     stiffest = sorted(springs, key=lambda s: s.stiffness, reverse=True)[:MOST_SPRINGS]
     damping_most = sorted(springs, key=lambda s: s.damping, reverse=True)[:MOST_SPRINGS]
     return list(dict.fromkeys([*stiffest, *damping_most]))
-
-
-def check_run_start(s: System, integrator: Integrator, h: float, y: Array) -> None:
-    """Check force elements and prescribed motions of a run before it begins.
-
-    Parameters
-    ----------
-    s
-        System.
-    integrator
-        Integrator.
-    h
-        Fixed step, s; 0 for adaptive steps.
-    y
-        Initial states, (runs, size).
-    """
-    m = s.mechanism
-    if h:
-        check_steps(s, integrator, h, y[0])
-    check_start(m, s.elements, y[:, : m.nq])
-    on_motions(m, s.motions, y[:CHECKED_RUNS])
 
 
 def check_steps(

@@ -24,9 +24,10 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.sim.program.closure_interface import Closure
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.implicit_systems import ImplicitSystems
+from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.nominal_values import nominals
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
-from bellcrank.sim.system.prescribed_motions import driven_accelerations
+from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.state_projection import projection, quaternion_rotation
 from bellcrank.sim.system.systems import System
@@ -429,6 +430,35 @@ class Dynamics(ABC):
         for j, w in enumerate(self.wrt, 1):
             places_by_name |= {sensitivity_name(name, w): (key, j * len(names[key]) + i) for name, (key, i) in plain}
         return places_by_name
+
+    def check_starts(self, y: Array, label: str = "q0") -> None:
+        """Raise an InputError if bodies are inside each other in a start, or if it is not on the prescribed motions.
+
+        Parameters
+        ----------
+        y
+            Starts, (runs, size); only the first few are checked.
+        label
+            Argument that gave them.
+        """
+        m = self.system.mechanism
+        if self.system.elements:
+            check_start(m, self.system.elements, y[:, : m.nq], label)
+        if self.system.motions:
+            check_motion_start(m, self.system.motions, y[:CHECKED_RUNS])
+
+    def checked_start(self, y: Array, parameters: Array) -> Array:
+        """Return checked starts with loops closed, for runs, gradients, drives and pages.
+
+        Parameters
+        ----------
+        y
+            Starts, (runs, size).
+        parameters
+            Free parameters, (runs, np).
+        """
+        self.check_starts(y)
+        return self.closure.checked(y, parameters)
 
     @cached_property
     def ports(self) -> Ports:

@@ -201,6 +201,8 @@ class Drive:
         with self._lock:
             if self.running:
                 return
+            if self._restarted:
+                self.simulator.dynamics.check_starts(self.shared.state[None, self._layout.span("y")])
             self.shared.set("stop", 0)
             self._thread = threading.Thread(target=self._run, name="bellcrank drive", daemon=True)
             self._writer = threading.Thread(target=self._save_periodically, name="bellcrank ring", daemon=True)
@@ -271,14 +273,18 @@ class Drive:
         InputError
             If the start is not a single state, or does not satisfy the loop equations.
         """
+        is_given = any(x is not None for x in (q0, v0, x0))
         q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
         y = start_state(self.system, q0, v0, x0)
         if y.ndim != 1:
             raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
+        y = y.reshape(1, -1)
+        if is_given:
+            self.simulator.dynamics.check_starts(y)
         was_running = self.running
         if was_running or self._growing is not None:
             self.stop()
-        y = self.simulator.dynamics.closure.checked(y.reshape(1, -1), self._parameters)
+        y = self.simulator.dynamics.closure.checked(y, self._parameters)
         self.shared.restart(self.program.initial_states(y, self.step)[:, 0])
         self.row_store = RowStore(self.shared.row + self.shared.nu, self._limit)
         self._parameter_log.restart()

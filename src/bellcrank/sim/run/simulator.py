@@ -29,7 +29,7 @@ from bellcrank.sim.program import fixed_steps as fixed
 from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
 from bellcrank.sim.program.counter_limits import check_counts
 from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_run_start
+from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
@@ -410,14 +410,14 @@ class Simulator:
         plan = self.planned(seconds, settings)
         given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
-        if not self.system.rigid:
-            check_run_start(self.system, self.integrator, 0.0 if plan.adaptive else plan.h, given.y)
         if not plan.adaptive:
+            if not self.system.rigid:
+                check_steps(self.system, self.integrator, plan.h, given.y[0])
             self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
-        y = self.dynamics.initial_state(self.dynamics.closure.checked(given.y, given.parameters))
+        y = self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
         with progress_message(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)

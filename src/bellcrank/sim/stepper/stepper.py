@@ -23,7 +23,6 @@ from bellcrank.emit.cpu.kernel import Kernel, make_builtin
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.errors import InputError, warn, warn_deprecated
-from bellcrank.forces.contact import Contact
 from bellcrank.graph.action import DRAWN, GIVEN
 from bellcrank.graph.counters import WORD_RANGE, split_words
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
@@ -42,7 +41,7 @@ from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controll
 from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
 from bellcrank.sim.stepper.stepper_arguments import rows_per_run
 from bellcrank.sim.stepper.stepper_code import ActionCode
-from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
+from bellcrank.sim.system.element_forces import CHECKED_RUNS
 from bellcrank.sim.system.sampling import check_sampling as check_samples
 
 Array = np.ndarray[Any, Any]
@@ -139,11 +138,11 @@ class Stepper:
         self._check_first_start()
 
     def _check_first_start(self) -> None:
-        """Warn of random starts with bodies inside each other, and refuse steps from a state of rest of that kind.
+        """Warn of random starts that are not possible, such as bodies inside each other, and refuse such a rest.
 
         The stepper itself is not refused, since other starts may be given to `reset`.
         """
-        text = self._overlap_text()
+        text = self._start_problem()
         if not text:
             return
         if self.task.start:
@@ -159,19 +158,18 @@ class Stepper:
         self._refusal, self._is_guarded = f"{text} This is the state of rest: call reset(start=...).", True
         self.step = step  # type: ignore[method-assign]
 
-    def _overlap_text(self) -> str:
-        """Return which bodies are inside each other in the present states, or an empty text."""
+    def _start_problem(self) -> str:
+        """Return why the present states are no possible starts, or an empty text."""
         try:
-            self._check_overlap(self._read(self._action.layout.places["y"]))
-        except OverlapError as error:
+            self._check_starts(self._read(self._action.layout.places["y"]))
+        except InputError as error:
             return str(error)
         return ""
 
-    def _check_overlap(self, y: Array) -> None:
-        """Raise an OverlapError if bodies are inside each other in one of the first states `y`, (runs, size)."""
-        m = self.system.mechanism
-        if any(isinstance(e, Contact) for e in self.system.elements):
-            check_start(m, self.system.elements, np.asarray(self._to_host(y[:CHECKED_RUNS, : m.nq]), float), "start")
+    def _check_starts(self, y: Array) -> None:
+        """Raise an InputError if one of the first states `y`, (runs, size), is no possible start."""
+        if self.system.elements or self.system.motions:
+            self.simulator.dynamics.check_starts(np.asarray(self._to_host(y[:CHECKED_RUNS]), float), "start")
 
     # -- what is made once
 
@@ -340,7 +338,7 @@ class Stepper:
                 else self._start_states(start, self._to_host(self._read(self._free)) if p is None else p)
             )
             if y is not None:
-                self._check_overlap(y[chosen])
+                self._check_starts(y[chosen])
             words = None if seed is None else seed_numbers(seed)
             observations = self._new_observations() if out is None else self._output(out)
             places = self._action.layout.places
@@ -356,7 +354,7 @@ class Stepper:
                 x.reshape(-1)[self.xp.asarray(chosen)] = 0.0
             self._observe(observations)
             if self._is_guarded:
-                self._refusal = self._overlap_text()
+                self._refusal = self._start_problem()
             return observations
 
     def seen(self) -> Array:
