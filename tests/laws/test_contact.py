@@ -634,3 +634,34 @@ def test_every_door_refuses_a_start_beside_a_prescribed_motion(door: str, tmp_pa
     doors[door]([0.3])
     with pytest.raises(InputError, match='not on the motion of "x"'):
         doors[door]([0.4])
+
+
+def on_a_bump() -> bc.System:
+    """A capsule that lies across a bump of a terrain, which its ends do not touch."""
+    bump = Terrain(lambda x, y: 0.3 * bc.exp(-100.0 * (x * x + y * y)))
+    return bc.system(ball(), elements=[Contact("c", "ground", "ball", bump, Capsule(0.2, 0.7))])
+
+
+@pytest.mark.parametrize("door", ["study", "stepper", "batch of steppers", "drive"])
+def test_every_door_warns_of_a_bump_between_contact_points(door: str, tmp_path: Path) -> None:
+    start = [0.0, 0.0, 0.51, *lying(0.0)]
+
+    def many_steps(batch: int | None) -> None:
+        env = bc.stepper(on_a_bump(), batch, every=0.01, step=1e-3)
+        env.reset(start=[*start, *[0.0] * 6])
+        for _ in range(50):
+            env.step()
+
+    doors: dict[str, Callable[[], Any]] = {
+        "study": lambda: bc.study(
+            on_a_bump(), {"free.2.v": [0.0, -0.1]}, q0=start, seconds=0.5, step=1e-3, to=tmp_path / "s", workers=1
+        ),
+        "stepper": lambda: many_steps(None),
+        "batch of steppers": lambda: many_steps(3),
+        "drive": lambda: bc.drive(on_a_bump(), 1000.0, 0.5, q0=start),
+    }
+    with pytest.warns(
+        RuntimeWarning, match=r'"c": at t = .*the terrain on "ground" reaches .* between its contact'
+    ) as w:
+        doors[door]()
+    assert len(w) == 1

@@ -9,6 +9,7 @@ import hashlib
 import io
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -64,7 +65,8 @@ def compute_chunk(
     -------
     dict
         The chunk as a Parquet file ("data"), with "seconds", "rows" and "drawn", the digests of its random inputs; or
-        "error", a message.
+        "error", a message. "warnings" has the texts of the runs' warnings, which would reach no user from here, without
+        those that are in the column "stop".
     """
     began = time.perf_counter()
     sys.path.extend(p for p in path if p not in sys.path)
@@ -76,12 +78,18 @@ def compute_chunk(
             return {"error": f"a worker would compute different numbers: it has {differences}. Install the same there."}
         setup, simulators = unpack_setup(packed, expected)
         drawn = draw_inputs(setup, first + np.arange(len(next(iter(values.values())))), values)
-        table = chunk_table(setup, simulators, first, values, expected.programs, drawn)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = chunk_table(setup, simulators, first, values, expected.programs, drawn)
     except BellcrankError as error:
         return {"error": str(error)}
     digests = block_digests(drawn)
     data = encode_table(table, expected.study, encode_digests(digests))
-    return {"data": data, "seconds": time.perf_counter() - began, "rows": len(table["run"]), "drawn": digests}
+    stops = {message for message in table["message"] if message}
+    texts = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
+    issued = [text for text in texts if not any(message in text for message in stops)]
+    seconds = time.perf_counter() - began
+    return {"data": data, "seconds": seconds, "rows": len(table["run"]), "drawn": digests, "warnings": issued}
 
 
 def unpack_setup(packed: bytes, expected: ExpectedDigests) -> tuple[StudySetup, dict[str, Simulator]]:

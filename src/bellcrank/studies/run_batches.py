@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -65,9 +64,7 @@ def run_batch(
         Settings that replace those of the study.
     """
     given, settings = run_arguments(setup, runs, values, drawn)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a worker's warnings would reach no user
-        return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
+    return sim.run(setup.seconds, batch=len(runs), progress=False, **given, **{**settings, **more})
 
 
 def run_arguments(

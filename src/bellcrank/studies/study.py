@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -14,7 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.content_digest.package_versions import code_versions
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
@@ -59,6 +61,7 @@ MAX_CHUNK_RUNS, MIN_CHUNK_RUNS, TARGET_CHUNKS = (
 )  # most and fewest runs of a chunk; chunks of a study within these limits
 MAX_CHUNK_RUNS_WITH_ROWS = 256  # most runs of a chunk that keeps all rows
 MAX_WORKERS = 10_000
+NUMBER = re.compile(r"\d[\d.e+-]*")
 DRAWN_HINT = "Its function depends on something outside of its source, such as a file: keep that as it is everywhere."
 
 
@@ -358,6 +361,7 @@ def _compute(
     identity = manifest["identity"]
     expected = ExpectedDigests(identity["code"], identity["setup"], identity["programs"], manifest["name"])
     began = time.perf_counter()
+    issued = dict[str, str]()  # first warning of each kind: they differ in numbers only
     try:
         with dask_client(cluster, workers) as client, StudyProgress(len(run_points), todo, progress) as bar:
             for first, last, chunk in computed_chunks(client, packed, expected, run_points, todo, cluster is None):
@@ -368,6 +372,8 @@ def _compute(
                         f"process. {DRAWN_HINT}"
                     )
                 study_folder.add_chunk(first, chunk["data"])
+                for text in chunk["warnings"]:
+                    issued.setdefault(NUMBER.sub("", text), f"in the runs {first} to {last - 1}: {text}")
                 bar.count_done(last - first)
         if changed := changed_input(setup, todo, run_points.part, study_folder.drawn_digests, sample=True):
             raise StudyError(
@@ -377,6 +383,8 @@ def _compute(
     finally:
         if (stored := study_folder.manifest()) is not None:
             study_folder.write_manifest({**stored, "wall": stored["wall"] + time.perf_counter() - began})
+    for text in issued.values():
+        warn(f"study: {text}")
 
 
 def _trial_run(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> None:
@@ -387,7 +395,9 @@ def _trial_run(setup: StudySetup, run_points: Points, simulators: Mapping[str, S
         whole_multiple("seconds", setup.seconds, h, "step")
     short = replace(setup, seconds=h if h is not None and not sim.integrator.adaptive else setup.seconds)
     try:
-        run_batch(short, sim, np.arange(2), fixed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the runs themselves issue them again
+            run_batch(short, sim, np.arange(2), fixed)
     except OverlapError:  # of all starts that were tried; the study lists its refused runs
         if not {"q0", "x0", "parameter"} & {*setup.meaning.values()}:
             raise

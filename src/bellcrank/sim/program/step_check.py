@@ -176,7 +176,7 @@ class StepCheck:
         step_error, element = self._step_error(added, fields["travelled_distance"])
         return {"change": added, "step_error": step_error, "step_error_element": element, "y_old": y, "until": 0.0}
 
-    def _second_differences(self, before: State, now: State, after: State) -> State:
+    def _second_differences(self, before: State, now: State, after: Sequence[Scalar]) -> State:
         """Return second differences of velocities and further states, relative to their nominal magnitudes."""
         return [self._per_nominal[i] * fabs((after[i] - now[i]) - (now[i] - before[i])) for i in self._moving_elements]
 

@@ -239,8 +239,10 @@ def bumpy_contacts(elements: Sequence[Element]) -> list[Contact]:
     return [nominal(e) for e in contacts if not isinstance(e.shape_b, Sphere)]
 
 
-def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact], t: Any, q: Any) -> None:
-    """Warn if the terrain of a contact reached into a shape between its contact points, where no force acts.
+def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact], t: Any, q: Any) -> list[Contact]:
+    """Warn if the terrain of a contact reached into a shape between its contact points; return the other contacts.
+
+    No force acts there.
 
     Parameters
     ----------
@@ -272,7 +274,8 @@ def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact],
                     "than the bumps of the terrain are wide."
                 )
         if not silent:
-            return
+            break
+    return silent
 
 
 def _frame_at_rest(tree: Tree, places: Sequence[tuple[Mat, Vec]], frame: str) -> FrameEnd:
