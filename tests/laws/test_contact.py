@@ -36,6 +36,7 @@ from bellcrank.jets import Jet
 from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.sim.run.simulator import Simulator
 
+Array = np.ndarray[Any, Any]
 BODIES = [Sphere(0.3), Capsule(0.2, 0.7), Box((0.5, 0.6, 0.9)), Cylinder(0.3, 0.8)]
 WAVES = Terrain(lambda x, y: 0.1 * bc.sin(2.0 * x) + 0.05 * x * y)
 TABLE = [
@@ -384,6 +385,65 @@ def test_closest_point_of_a_capsule_to_a_box_is_that_of_a_search() -> None:
             touched += 1
             assert -1e-6 < gap - (apart - 0.1) < 0.1 * 0.1
     assert touched > 10
+
+
+def support_depth(half: Array, p: Array, u: Array, h: float, n: Array) -> Array:
+    """Return how far a segment must move along each direction n, (k, 3), until a box is behind it."""
+    depth: Array = np.abs(n) @ half - n @ p + h * np.abs(n @ u)
+    return depth
+
+
+def test_a_capsule_leaves_a_box_on_the_shortest_way() -> None:
+    """With its axis inside the box: no direction is shorter, and along the found one the axis leaves."""
+    rng = np.random.default_rng(8)
+    for k in range(200):
+        size, h, r = rng.uniform(0.1, 1.0, 3), rng.uniform(0.1, 1.0), rng.uniform(0.02, 0.1)
+        X = moving(rng)[0]
+        if k % 3 == 0:
+            X[:3, 2] = np.eye(3)[k // 3 % 3] + 1e-3 * rng.normal(size=3)
+            X[:3, 2] /= np.linalg.norm(X[:3, 2])
+        X[:3, 3] = rng.uniform(-0.5, 0.5, 3) * size - rng.uniform(-h, h) * X[:3, 2]
+        touch = contact_points(Box(tuple(size)), Capsule(r, 2.0 * h), X)[-1]
+        arguments = 0.5 * size, X[:3, 3].astype(float), X[:3, 2].astype(float), h
+        n, way = np.array(touch.normal, float), -float(touch.gap) - r
+        random = rng.normal(size=(2000, 3))
+        random /= np.linalg.norm(random, axis=1)[:, None]
+        assert way <= support_depth(*arguments, random).min() + 1e-9
+        assert way == pytest.approx(float(support_depth(*arguments, n)), abs=0.011 * r)
+        assert np.linalg.norm(n) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("tilt", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize("bar", [Capsule(0.02, 1.0), Box((0.1, 0.1, 1.0))], ids=lambda s: type(s).__name__)
+def test_energy_of_a_contact_rises_with_its_depth(bar: Any, tilt: float, offset: float) -> None:
+    """A bar is lowered onto a table, away from the middle of the bar, and from that of the edges of the table."""
+    e = Contact("c", "ground", "bar", Box((0.2, 0.6, 0.6)), bar, 1e4, friction=0.0)
+    z, radius = np.array([math.cos(tilt), 0.0, math.sin(tilt)]), bar.radius if isinstance(bar, Capsule) else 0.05
+    X = np.eye(4)
+    X[:3, :3] = np.stack([np.cross([0.0, 1.0, 0.0], z), [0.0, 1.0, 0.0], z], axis=1)
+    touching = 0.3 + radius / math.cos(tilt) + 0.1 * math.tan(tilt)  # height of the bar's axis above the table's middle
+    energies = []
+    for depth in np.linspace(0.3 * radius, 0.08 if isinstance(bar, Capsule) else 0.045, 60):
+        X[:3, 3] = np.array([0.0, 0.15, touching - depth]) + offset * z / z[0]
+        energies.append(float(e.energy(0.0, X, [])))
+    assert np.all(np.diff(energies) > 0.0)
+
+
+@pytest.mark.parametrize(("bar", "speed"), [(Capsule(0.02, 1.0), 6.0), (Box((0.1, 0.1, 1.0)), 4.0)])
+@pytest.mark.parametrize("tilt", [0.0, 0.02, 0.3])
+def test_hard_impact_away_from_the_middle_bounces(bar: Any, speed: float, tilt: float) -> None:
+    """A guided bar hits a table several of its radii deep, and returns with its speed; it once passed through."""
+    b = bc.Builder("bar", gravity=(0, 0, 0))
+    b.body("bar", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("z", "prismatic", "ground", "bar", axis=(0, 0, 1))
+    z = np.array([math.cos(tilt), 0.0, math.sin(tilt)])
+    R = np.stack([np.cross([0.0, 1.0, 0.0], z), [0.0, 1.0, 0.0], z], axis=1)
+    b.frame("shape", "bar", point=(0.3, 0.15, 0.3 * math.tan(tilt)), rotation=R)
+    e = Contact("c", "ground", "shape", Box((0.2, 0.6, 0.6)), bar, 2e4, 0.0, 0.0)
+    how: Any = {"v0": [-speed], "step": 1e-5, "keep": "final", "solver": bc.Solver(resolve=0.0)}
+    run = bc.simulate(bc.system(b.build(), elements=[e]), 0.1, [0.45], **how)
+    assert float(run["z.v"][-1]) == pytest.approx(speed, rel=1e-2)
 
 
 @pytest.mark.parametrize("shape", BODIES[1:], ids=lambda s: type(s).__name__)

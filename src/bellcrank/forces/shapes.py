@@ -13,7 +13,8 @@ lanes.
 
 Between its ends a capsule touches a box with a barrel, whose radius falls by 1% from its middle to its ends: without
 it, the closest point of a capsule that lies flat would jump from end to end with the slightest tilt. Edges of a box are
-such barrels inside it, along the edges of the face that is towards the other box.
+such barrels inside it, along the edges of the face that is towards the other box. A barrel whose axis is inside a box
+is pushed out on the shortest way, by the separating axes of a segment and a box.
 
 Closest points of segments: V. J. Lumelsky. On fast computation of distance between line segments. Information
 Processing Letters 21(2), 55-61, 1985. A terrain is replaced by its tangent plane below the shape's lowest point,
@@ -40,6 +41,7 @@ from bellcrank.scalar import Scalar, clip, fabs, float_array, maximum, minimum, 
 MIN_SQUARED_DISTANCE = 1e-24  # m^2, smallest squared distance: coincident points have no direction
 MIN_AXIS_COMPONENT = 1e-12  # smallest component of a segment's axis, so that it crosses every plane somewhere
 BARREL = 0.02  # share of its squared radius that a barrel loses from its middle to its ends
+NO_WAY_M = 1e12  # m, length of a way out of a box that does not exist
 CORE_POINTS = 9  # points along a shape between which a terrain is searched for bumps
 EDGE_RADIUS = 0.1  # radius of a box's edges in contact with boxes, as a share of the smallest half edge length of both
 
@@ -369,11 +371,8 @@ def _on_box(a: Box, b: Shape, pose: Any) -> list[ContactPoint]:
     return contacts
 
 
-def _box_contact(half: Sequence[Scalar], p: Triple, r: Scalar, loss: Scalar | None = None) -> ContactPoint:
-    """Return the contact of a box with a sphere of radius r about p, in the axes of the box.
-
-    `loss` is what a barrel's squared radius has lost at p.
-    """
+def _box_contact(half: Sequence[Scalar], p: Triple, r: Scalar) -> ContactPoint:
+    """Return the contact of a box with a sphere of radius r about p, in the axes of the box."""
     closest_point = [clip(x, -1.0 * h, h) for x, h in zip(p, half, strict=True)]
     separation = [x - y for x, y in zip(p, closest_point, strict=True)]
     L2 = dot(separation, separation)
@@ -386,9 +385,7 @@ def _box_contact(half: Sequence[Scalar], p: Triple, r: Scalar, loss: Scalar | No
         depth = where(inside < depth, inside, depth)
     is_inside = L2 < MIN_SQUARED_DISTANCE
     n = [where(is_inside, x, y / L) for x, y in zip(outward, separation, strict=True)]
-    distance = L if loss is None else sqrt(maximum(L2 + loss, MIN_SQUARED_DISTANCE))
-    slope = 1.0 if loss is None else where(is_inside, 1.0, L / distance)
-    return ContactPoint(where(is_inside, -1.0 * depth, distance) - r, n, _offset_point(p, n, -1.0 * r), slope)
+    return ContactPoint(where(is_inside, -1.0 * depth, L) - r, n, _offset_point(p, n, -1.0 * r))
 
 
 def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: Scalar) -> ContactPoint:
@@ -397,7 +394,7 @@ def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: S
     Its gap is the least sqrt(distance^2 + e s^2) - r, with e s^2 what the squared radius has lost at s. Half the
     derivative of the square by s rises along the segment and bends only where the segment crosses a plane of a side:
     its zero lies between two of these crossings, and is linear there. So the gap's derivative by the pose is that at a
-    fixed s, and the contact is conservative.
+    fixed s, and the contact is conservative. A segment that enters the box is pushed out on the shortest way.
     """
     e = BARREL * (r / h) * (r / h)
 
@@ -405,12 +402,14 @@ def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: S
         point = _offset_point(p, u, s)
         return e * s + dot(u, [x - clip(x, -1.0 * k, k) for x, k in zip(point, half, strict=True)])
 
-    below, above = -1.0 * h, h
+    below, above, entry, exit_ = -1.0 * h, h, -1.0 * h, h
     derivative_below, derivative_above = derivative(below), derivative(above)
     for x, direction, k in zip(p, u, half, strict=True):
         divisor = where(fabs(direction) < MIN_AXIS_COMPONENT, MIN_AXIS_COMPONENT, direction)
-        for side in (-1.0 * k, k):
-            s = clip((side - x) / divisor, -1.0 * h, h)
+        crossings = [(side - x) / divisor for side in (-1.0 * k, k)]
+        entry, exit_ = maximum(entry, minimum(*crossings)), minimum(exit_, maximum(*crossings))
+        for crossing in crossings:
+            s = clip(crossing, -1.0 * h, h)
             d = derivative(s)
             is_below = d < 0.0
             below = where(is_below, maximum(below, s), below)
@@ -419,7 +418,57 @@ def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: S
             derivative_above = where(is_below, derivative_above, minimum(derivative_above, d))
     rise = maximum(derivative_above - derivative_below, MIN_SQUARED_DISTANCE)
     s = below + (above - below) * clip(-1.0 * derivative_below / rise, 0.0, 1.0)
-    return _box_contact(half, _offset_point(p, u, s), r, e * s * s)
+    point = _offset_point(p, u, s)
+    separation = [x - clip(x, -1.0 * k, k) for x, k in zip(point, half, strict=True)]
+    L2 = dot(separation, separation)
+    L, distance = (sqrt(maximum(x, MIN_SQUARED_DISTANCE)) for x in (L2, L2 + e * s * s))
+    depth, out, s_inside = _way_out_of_box(half, p, u, h, r)
+    is_inside = entry < exit_
+    n = [where(is_inside, x, y / L) for x, y in zip(out, separation, strict=True)]
+    place = _offset_point(_offset_point(p, u, where(is_inside, s_inside, s)), n, -1.0 * r)
+    return ContactPoint(where(is_inside, -1.0 * depth, distance) - r, n, place, where(is_inside, 1.0, L / distance))
+
+
+def _way_out_of_box(
+    half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: Scalar
+) -> tuple[Scalar, Triple, Scalar]:
+    """Return the shortest way on which the segment p + s u, |s| <= h, leaves the box: length, direction, and place s.
+
+    It leaves through a side or across an edge. Through a side, its deepest point counts, with the radius r of the
+    barrel, if that point is behind the side. Across an edge, the direction is perpendicular to both. Either length is
+    the greatest of its kind for the pose, so that its derivative is that at a fixed s.
+    """
+    ways: list[tuple[Scalar, Triple, Scalar]] = []
+    bend = BARREL * r / (h * h)  # curvature of the barrel
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        outward = where(p[k] < 0.0, -1.0, 1.0)
+        s = clip(-outward * u[k] / bend, -1.0 * h, h)
+        x = _offset_point(p, u, s)
+        is_beside = maximum(fabs(x[i]) - half[i], fabs(x[j]) - half[j]) > 0.0
+        length = half[k] - outward * x[k] - 0.5 * bend * s * s
+        ways.append((where(is_beside, NO_WAY_M, length), [outward if axis == k else 0.0 for axis in range(3)], s))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        across2 = u[i] * u[i] + u[j] * u[j]
+        across = sqrt(maximum(across2, MIN_AXIS_COMPONENT))
+        offset = (u[i] * p[j] - u[j] * p[i]) / across
+        outward = where(offset < 0.0, -1.0, 1.0)
+        n_i, n_j = -outward * u[j] / across, outward * u[i] / across
+        length = half[i] * fabs(n_i) + half[j] * fabs(n_j) - fabs(offset)
+        edge_i, edge_j = where(n_i < 0.0, -1.0 * half[i], half[i]), where(n_j < 0.0, -1.0 * half[j], half[j])
+        s = clip(((edge_i - p[i]) * u[i] + (edge_j - p[j]) * u[j]) / (across * across), -1.0 * h, h)
+        n: Triple = [0.0, 0.0, 0.0]
+        n[i], n[j] = n_i, n_j
+        ways.append((where(across2 < MIN_AXIS_COMPONENT, NO_WAY_M, length), n, s))
+    return reduce(_shorter_way, ways)
+
+
+def _shorter_way(a: tuple[Scalar, Triple, Scalar], b: tuple[Scalar, Triple, Scalar]) -> tuple[Scalar, Triple, Scalar]:
+    """Return the shorter one of two ways, each with its length, direction and place."""
+    shorter = b[0] < a[0]
+    direction = [where(shorter, y, x) for x, y in zip(a[1], b[1], strict=True)]
+    return where(shorter, b[0], a[0]), direction, where(shorter, b[2], a[2])
 
 
 def _edges_in_box(a: Box, b: Box, pose: Any) -> list[ContactPoint]:
