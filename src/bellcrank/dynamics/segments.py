@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from bellcrank.dynamics import aba
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Link
-from bellcrank.scalar import Scalar, is_zero, step, where
+from bellcrank.scalar import Scalar, dot, is_zero, step, where
 from bellcrank.spatial.dense_matrices import (
     SixMatrix,
     SixVector,
     column_dot,
     dense_matrix,
-    dot,
     matrix_product,
     six_numbers,
     symmetric_matrix,

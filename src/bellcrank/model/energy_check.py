@@ -24,7 +24,8 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import NEGLIGIBLE_MOMENT
 from bellcrank.model.parts import Array, Body, Joint, ReportLine, Triple
 from bellcrank.parameters import nominal
-from bellcrank.spatial.vector import AXES, ZERO, Force, Motion
+from bellcrank.spatial.dense_matrices import six_numbers
+from bellcrank.spatial.vector import AXES, ZERO, Motion
 
 # Largest sine between axes that count as parallel.
 PARALLEL_SINE = 1e-6
@@ -200,16 +201,12 @@ def mass_matrix(m: Mechanism, q: Sequence[float] | Array) -> Array:
     M = np.zeros((m.nv, m.nv))
     for i, link in enumerate(m.tree.links):
         X = link.transform(coordinates)
-        J[i] = np.transpose([_six_numbers(X.motion(e)) for e in UNIT_MOTIONS]) @ J[link.parent]
+        J[i] = np.transpose([six_numbers(X.motion(e)) for e in UNIT_MOTIONS]) @ J[link.parent]
         for column, s in zip(link.v_index, link.subspace(coordinates), strict=True):
-            J[i][:, column] += _six_numbers(s)
+            J[i][:, column] += six_numbers(s)
             M[column, column] += float(link.armature)
-        M += J[i].T @ np.transpose([_six_numbers(link.inertia @ e) for e in UNIT_MOTIONS]) @ J[i]
+        M += J[i].T @ np.transpose([six_numbers(link.inertia @ e) for e in UNIT_MOTIONS]) @ J[i]
     return M
-
-
-def _six_numbers(x: Motion | Force) -> list[float]:
-    return [float(e) for e in (*x.ang, *x.lin)]
 
 
 def _negative_direction(M: Array) -> Array | None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.parts import Array
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, dot
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, Force, Motion, SymMat, Vec, sym, vec
 
@@ -25,6 +26,7 @@ from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, For
 RELATIVE_ROUNDING = 1e-11
 
 Vector = Sequence[Scalar]
+Term = TypeVar("Term", Vec, SymMat, Force)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +60,13 @@ class FlexibleBody:
         h, I = ZERO, SYM_ZERO
         for k, x in enumerate(n):
             h = h + (self.A[k] + _sum(self.E[k], n) * 0.5) * x
-            I = I + _scaled(self.I1[k] + _sum_sym(self.I2[k], n), x)
+            I = I + (self.I1[k] + _sum(self.I2[k], n, SYM_ZERO)) * x
         return Inertia(0.0, h, I)
 
     def modal_momentum(self, q: Vector) -> list[Force]:
         """Return for each mode at positions `q` the momentum (Cr_k, Ct_k) of a unit modal velocity, about F."""
         n = self.coordinates(q)
-        return [
-            Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))
-        ]  # fmt: skip
+        return [Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))]
 
     def modal_momentum_rate(self, k: int, v: Vector) -> Force:
         """Return the rate of felt(q)[k] with the modal velocities of `v`."""
@@ -81,23 +81,22 @@ class FlexibleBody:
     def inertia_derivatives(self, q: Vector) -> list[Inertia]:
         """Return the derivatives of `inertia` by each modal coordinate at positions `q`."""
         n, felt = self.coordinates(q), self.modal_momentum(q)
-        return [
-            Inertia(0.0, f.lin, self.I1[k] + _double(_sum_sym(self.I2[k], n))) for k, f in enumerate(felt)
-        ]  # fmt: skip
+        return [Inertia(0.0, f.lin, self._moments_derivative(k, n)) for k, f in enumerate(felt)]
+
+    def _moments_derivative(self, k: int, n: Vector) -> SymMat:
+        half = _sum(self.I2[k], n, SYM_ZERO)
+        return self.I1[k] + (half + half)
 
     def inertia_rate(self, q: Vector, v: Vector) -> Inertia:
         """Return the time derivative of `inertia` at positions `q` and velocities `v`."""
         h, I = ZERO, SYM_ZERO
         for slope, rate in zip(self.inertia_derivatives(q), self.own_elements(v), strict=True):
-            h, I = h + slope.h * rate, I + _scaled(slope.I, rate)
+            h, I = h + slope.h * rate, I + slope.I * rate
         return Inertia(0.0, h, I)
 
     def momentum(self, q: Vector, v: Vector) -> Force:
         """Return the momentum of the modal velocities, about F, at positions `q` and velocities `v`."""
-        total = NO_FORCE
-        for f, rate in zip(self.modal_momentum(q), self.own_elements(v), strict=True):
-            total = total + f * rate
-        return total
+        return _sum(self.modal_momentum(q), self.own_elements(v), NO_FORCE)
 
     def kinetic_energy(self, q: Vector, v: Vector, V: Motion) -> Scalar:
         """Return the kinetic energy less that of the rigid body.
@@ -112,7 +111,7 @@ class FlexibleBody:
         dn = self.own_elements(v)
         energy = V.dot(self.momentum(q, v))
         for k, x in enumerate(dn):
-            energy = energy + 0.5 * x * _dot(self.M[k], dn)
+            energy = energy + 0.5 * x * dot(dn, self.M[k])
         return energy
 
     def newton_euler(self, q: Vector, v: Vector, a: Vector, m: Acceleration) -> tuple[Force, list[Scalar]]:
@@ -131,13 +130,13 @@ class FlexibleBody:
         felt = self.modal_momentum(q)
         dh, ddh, L, dL, dI, tau = ZERO, ZERO, ZERO, ZERO, SYM_ZERO, []
         for k, f in enumerate(felt):
-            dI_k = self.I1[k] + _double(_sum_sym(self.I2[k], n))
-            dh, L, dI = dh + f.lin * dn[k], L + f.ang * dn[k], dI + _scaled(dI_k, dn[k])
+            dI_k = self._moments_derivative(k, n)
+            dh, L, dI = dh + f.lin * dn[k], L + f.ang * dn[k], dI + dI_k * dn[k]
             ddh = ddh + f.lin * ddn[k] + _sum(self.E[k], dn) * dn[k]
             dL = dL + f.ang * ddn[k] + _sum(self.C1[k], dn) * dn[k]
             gyroscopic = _sum([self.C1[k][l] - self.C1[l][k] for l in range(len(n))], dn)
             inertial = f.lin.dot(m.a) + f.ang.dot(m.dw) + gyroscopic.dot(m.w) - 0.5 * m.w.dot(dI_k @ m.w)
-            tau.append(_dot(self.M[k], ddn) + inertial)
+            tau.append(dot(ddn, self.M[k]) + inertial)
         force = Force(dI @ m.w + m.w.cross(L) + dL, (m.w + m.w).cross(dh) + ddh)
         return force, tau
 
@@ -177,8 +176,8 @@ def flexible_body(modes: Modal, link: int, q_index: tuple[int, ...], v_index: tu
     return FlexibleBody(
         link, q_index, v_index, modes.stiffness, modes.damping,
         _vectors(_zero_rounding(A)), tuple(map(_vectors, _zero_rounding(E))),
-        _symmetric_matrices(_zero_rounding(_moments(S1))),
-        tuple(map(_symmetric_matrices, _zero_rounding(_moments((S2 + np.swapaxes(S2, -1, -2)) / 2)))),
+        _symmetric_matrices(_zero_rounding(inertia_of(S1))),
+        tuple(map(_symmetric_matrices, _zero_rounding(inertia_of((S2 + np.swapaxes(S2, -1, -2)) / 2)))),
         _vectors(_zero_rounding(vee(B))), tuple(map(_vectors, _zero_rounding(C1))),
         tuple(map(tuple, _zero_rounding(np.trace(D, axis1=-2, axis2=-1)).tolist())),
     )  # fmt: skip
@@ -202,35 +201,14 @@ def vee(X: Array) -> Array:
     return np.stack(rows, axis=-1)
 
 
-def _moments(S: Array) -> Array:
-    """Return moments of inertia from second moments: tr(S) 1 - S."""
+def inertia_of(S: Array) -> Array:
+    """Return moments of inertia from second moments of mass `S`: tr(S) 1 - S."""
     return np.asarray(np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S)
 
 
-def _sum(terms: Sequence[Vec], n: Vector) -> Vec:
-    total = ZERO
+def _sum(terms: Sequence[Term], n: Vector, zero: Any = ZERO) -> Term:
+    """Return the sum of `terms` times the numbers `n`."""
+    total: Term = zero
     for term, x in zip(terms, n, strict=True):
         total = total + term * x
-    return total
-
-
-def _sum_sym(terms: Sequence[SymMat], n: Vector) -> SymMat:
-    total = SYM_ZERO
-    for term, x in zip(terms, n, strict=True):
-        total = total + _scaled(term, x)
-    return total
-
-
-def _scaled(S: SymMat, x: Scalar) -> SymMat:
-    return SymMat(S.xx * x, S.yy * x, S.zz * x, S.xy * x, S.xz * x, S.yz * x)
-
-
-def _double(S: SymMat) -> SymMat:
-    return S + S
-
-
-def _dot(row: Vector, n: Vector) -> Scalar:
-    total: Scalar = 0.0
-    for c, x in zip(row, n, strict=True):
-        total = total + x * c
     return total

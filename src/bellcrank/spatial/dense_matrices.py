@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, dot
 from bellcrank.spatial.inertia import ArticulatedInertia
 from bellcrank.spatial.vector import Force, Mat, Motion, SymMat, Vec
 
@@ -24,14 +24,6 @@ def dense_matrix(IA: ArticulatedInertia) -> list[list[Scalar]]:
     """Return the articulated-body inertia `IA` as rows of a 6 x 6 matrix; only its lower triangle is used."""
     I, M, H = ([list(row) for row in part.rows] for part in (IA.I, IA.M, IA.H))
     return [*([*I[i], *H[i]] for i in range(3)), *([H[0][i], H[1][i], H[2][i], *M[i]] for i in range(3))]
-
-
-def dot(x: SixVector, y: SixVector) -> Scalar:
-    """Return the scalar product of `x` and `y`."""
-    total: Scalar = 0.0
-    for a, b in zip(x, y, strict=True):
-        total = total + a * b
-    return total
 
 
 def matrix_product(A: SixMatrix, B: SixMatrix) -> list[list[Scalar]]:

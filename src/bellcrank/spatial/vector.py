@@ -80,6 +80,9 @@ class SymMat:
     def __sub__(self, o: SymMat) -> SymMat:
         return SymMat(self.xx - o.xx, self.yy - o.yy, self.zz - o.zz, self.xy - o.xy, self.xz - o.xz, self.yz - o.yz)
 
+    def __mul__(self, s: Scalar) -> SymMat:
+        return SymMat(self.xx * s, self.yy * s, self.zz * s, self.xy * s, self.xz * s, self.yz * s)
+
     def __matmul__(self, v: Vec) -> Vec:
         a, b, c = self.rows
         return Vec(a.dot(v), b.dot(v), c.dot(v))

@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief
+from bellcrank.model.flexible_body import vee
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import float_array, is_real, is_whole
@@ -285,8 +286,7 @@ def _moments(
     D = np.einsum("nik,njl->klij", phi, _mass_times(M, phi, each))
     # M defines momentum, angular momentum and the modal mass matrix exactly.
     A, L = (move.T @ (M @ shapes)).T, (turn.T @ (M @ shapes)).T
-    off = L - np.stack([B[:, 1, 2] - B[:, 2, 1], B[:, 2, 0] - B[:, 0, 2], B[:, 0, 1] - B[:, 1, 0]], axis=-1)
-    B = B + np.stack([-cross_matrix(x) for x in off / 2])
+    B = B + np.stack([-cross_matrix(x) for x in (L - vee(B)) / 2])
     exact = shapes.T @ (M @ shapes)
     D = D + (exact - np.einsum("klii->kl", D))[:, :, None, None] * np.eye(3) / 3
     nodes = {name: (e[:3].T, e[3:].T, np.zeros((m, m, 3))) for name, e in ends.items()}

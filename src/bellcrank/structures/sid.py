@@ -22,7 +22,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.file_reading import checked_finite, read_lines, report_damaged
-from bellcrank.model.flexible_body import vee
+from bellcrank.model.flexible_body import inertia_of, vee
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, eigenmodes
@@ -211,7 +211,7 @@ def _second_moments(I2: Array) -> Array:
 def _inertia_order(J: TaylorMatrix, B: Array, X: Array) -> tuple[tuple[int, int], ...]:
     """Return the order of the elements of J: some files swap 23 and 13, which J's change with the modes reveals."""
     S = B + np.swapaxes(B, -1, -2)
-    slopes = np.trace(S, axis1=-2, axis2=-1)[:, None, None] * np.eye(3) - S
+    slopes = inertia_of(S)
     given = X.T @ J.m1[:, :, 0].T
     off = [float(np.abs(given - np.stack([slopes[:, a, b] for a, b in o], axis=-1)).max()) for o in (J_ORDER, OE_ORDER)]
     return J_ORDER if off[0] <= off[1] else OE_ORDER
@@ -240,7 +240,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
     s, m = structure, len(structure.omega)
     M = np.einsum("klii->kl", s.D)
     S1, S2 = s.B + np.swapaxes(s.B, -1, -2), s.D + (s.F + np.swapaxes(s.F, -1, -2)) / 2
-    I1, I2 = (np.trace(x, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - x for x in (S1, S2))
+    I1, I2 = inertia_of(S1), inertia_of(S2)
     I2 = (I2 + np.swapaxes(I2, 0, 1)) / 2
     C1 = vee(np.swapaxes(s.D, 0, 1)) + vee(s.F)
     Gr = np.hstack([2 * (np.trace(B) * np.eye(3) - B.T) for B in s.B])
