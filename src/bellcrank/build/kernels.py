@@ -42,7 +42,7 @@ from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, brief
 from bellcrank.model import Mechanism
-from bellcrank.model.loop_warnings import warn_once
+from bellcrank.model.mechanism import warn_once
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import single_line
 

@@ -6,11 +6,31 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
 from bellcrank.model.tree import Tree
+
+Array = np.ndarray[Any, Any]
+
+
+class ForwardDerivatives(NamedTuple):
+    """Derivatives of accelerations, (..., nv, nv) each: by q (along the velocities), by v, by tau."""
+
+    dq: Array
+    dv: Array
+    dtau: Array
+
+
+class InverseDerivatives(NamedTuple):
+    """Derivatives of forces, (..., nv, nv) each: by q (along the velocities), by v, by a."""
+
+    dq: Array
+    dv: Array
+    da: Array
+
 
 # Type and description of each argument.
 PARAMETERS = {

@@ -1,4 +1,8 @@
-"""From loose parts to a Mechanism: check them, connect them to the ground, merge welded bodies, put them in order."""
+"""From loose parts to a Mechanism: check them, connect them to the ground, merge welded bodies, put them in order.
+
+A record stores the mechanism after these steps. An edited file may violate what later steps rely on: a mechanism from a
+record is checked again (`check_consistency`).
+"""
 
 from __future__ import annotations
 
@@ -352,3 +356,60 @@ def _all_frames(frames: Sequence[Frame], places: dict[str, WeldedPose]) -> Itera
     for f in frames:
         body, R, p = places[f.body]
         yield Frame(f.name, body, matrix(R @ np.asarray(f.rotation)), triple(p + R @ np.asarray(f.point)))
+
+
+# -- finished mechanisms that did not come from `mechanism_of`
+
+
+def check_consistency(m: Mechanism) -> None:
+    """Raise a ModelError unless all numbers of mechanism `m` are finite and parts refer to existing parts, in order."""
+    part_checks.check_finite(f'mechanism "{m.name}"', "gravity", m.gravity)
+    _check_parts(m.bodies, m.joints, tuple(m.frames.values()), m.ground)  # its notes are in the report already
+    for b in m.bodies:
+        part_checks.check_mass(b)
+    _check_order(m)
+    for name, frame in m.frames.items():
+        if name != frame.name:
+            raise ModelError(f'the frame "{frame.name}" is listed as "{name}"; expected the same name.')
+    for modes in m.flexible:
+        _check_modes(modes, {m.ground, *(b.name for b in m.bodies)})
+    ends = FrameEnds(m.frames, m.frames)
+    for _ in (*check_loops(m.loops, ends, m.joints), *check_springs(m.springs, ends)):
+        pass  # warnings, which the report of the mechanism already holds
+
+
+def _check_order(m: Mechanism) -> None:
+    """Check that every joint moves its body, after its parent and the joint that it mimics."""
+    if len(m.joints) != len(m.bodies):
+        raise ModelError(f"there are {len(m.joints)} joints for {len(m.bodies)} bodies; expected one for each.")
+    earlier_bodies, own_joints = {m.ground: None}, dict[str, Joint]()
+    for joint, body in zip(m.joints, m.bodies, strict=True):
+        where = f'joint "{joint.name}"'
+        if joint.child != body.name:
+            raise ModelError(f'{where}: joins "{joint.parent}" to "{joint.child}"; expected it to move "{body.name}".')
+        if joint.parent not in earlier_bodies:
+            raise ModelError(f"{where}: {unknown('earlier body', joint.parent, earlier_bodies)}")
+        if joint.kind == "fixed":
+            raise ModelError(f"{where}: is fixed; expected one that moves, because welded bodies are merged into one.")
+        if joint.mimic is None:
+            own_joints[joint.name] = joint
+        elif joint.mimic.joint not in own_joints:
+            raise ModelError(f"{where}: {unknown('joint to follow', joint.mimic.joint, own_joints)}")
+        else:
+            part_checks.check_finite(where, "mimic", [joint.mimic.multiplier, joint.mimic.offset])
+        earlier_bodies[body.name] = None
+
+
+def _check_modes(modes: Modal, bodies: Collection[str]) -> None:
+    where, n = f'flexible body "{modes.body}"', modes.modes
+    if modes.body not in bodies:
+        raise ModelError(f"{where}: {unknown('body', modes.body, bodies)}")
+    if len(modes.damping) != n:
+        raise ModelError(
+            f"{where}: {n} stiffnesses and {len(modes.damping)} damping coefficients; expected equal numbers."
+        )
+    shapes = {"A": (n, 3), "B": (n, 3, 3), "D": (n, n, 3, 3), "E": (n, n, 3), "F": (n, n, 3, 3)}
+    for letter, shape in shapes.items():
+        part_checks.check_finite(where, letter, getattr(modes, letter))
+        if (actual_shape := np.shape(getattr(modes, letter))) != shape:
+            raise ModelError(f"{where}: {letter} has the shape {actual_shape}; expected {shape} for {n} modes.")

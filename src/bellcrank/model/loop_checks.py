@@ -80,7 +80,7 @@ def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint])
         where = f'loop "{loop.name}"'
         if loop.kind not in EQUATIONS:
             raise ModelError(f"{where}: {unknown('loop type', loop.kind, EQUATIONS)}")
-        for what in ("value", "offset"):
+        for what in ("value", "offset", "weights"):
             part_checks.check_finite(where, what, getattr(loop, what))
         if loop.kind in COUPLINGS:
             _check_coupling(where, loop, by_name)
@@ -105,9 +105,7 @@ def check_springs(springs: Sequence[Spring], ends: FrameEnds) -> Iterator[Report
         ends.check_ends(where, "ties", s.a, s.b)
         for what in ("stiffness", "length", "damping"):
             part_checks.check_finite(where, what, getattr(s, what))
-        for what in ("length", "damping"):
-            if nominal(getattr(s, what)) < 0.0:
-                raise ModelError(f"{where}: {what} is {nominal(getattr(s, what)):g}; expected zero or more.")
+        part_checks.check_not_negative(where, nominal(s))
         if nominal(s.stiffness) < 0.0:
             yield ReportLine(
                 where, f"stiffness {s.stiffness:g} is negative: it pushes away from its rest length", "warning"

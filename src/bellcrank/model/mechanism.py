@@ -7,16 +7,16 @@ which is imported only through lazy_import.py: the model layer does not depend o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.errors import InputError, ModelError, brief, unknown
+from bellcrank.errors import InputError, ModelError, brief, unknown, warn
 from bellcrank.lazy_import import lazy_import
 from bellcrank.model.free_parameters import free_numbers
 from bellcrank.model.internal_frames import tree_of
@@ -24,11 +24,9 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.outline import Outline, check_outlines
-from bellcrank.model.parameter_checks import check_values
-from bellcrank.model.part_checks import check_body_numbers, check_mass
+from bellcrank.model.part_checks import check_body_numbers, check_mass, check_values
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, with_unit_axes
 from bellcrank.model.quantities import Quantities
-from bellcrank.model.results import LimitVectors
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluate, nominal, replace_free
 from bellcrank.quoting import name_problem, single_line
@@ -40,6 +38,15 @@ if TYPE_CHECKING:
 
 # Range of `random` for each joint type, either way; modal coordinates are small.
 RANDOM_RANGE = {"revolute": np.pi, "helical": np.pi, "universal": np.pi, "modal": 1e-3}
+
+
+class LimitVectors(NamedTuple):
+    """Joint limits: positions (nq,) from lower to upper, and magnitudes of velocity and effort (nv,)."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
 
 
 @explain_methods("__init__", "assemble", "at", "between", "closing", "frame", "free", "random")
@@ -125,19 +132,8 @@ class Mechanism(Quantities):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parts, not the compiled code."""
-        return Mechanism, (
-            self.name,
-            self.ground,
-            self.gravity,
-            self.bodies,
-            self.joints,
-            dict(self.frames),
-            self.report,
-            self.loops,
-            self.springs,
-            self.flexible,
-            self.outlines,
-        )
+        parts = {f.name: getattr(self, f.name) for f in fields(self)} | {"frames": dict(self.frames)}
+        return Mechanism, tuple(parts.values())
 
     @cached_property
     def own_joints(self) -> tuple[Joint, ...]:
@@ -454,3 +450,23 @@ class Mechanism(Quantities):
         """
         bodies = f"{self.frame(s.a).body} - {self.frame(s.b).body}"
         return s.name, bodies, f"{s.stiffness:g}", f"{s.length:g}", f"{s.damping:g}"
+
+
+def warn_once(mechanism: Mechanism, texts: Iterable[str]) -> None:
+    """Issue warnings about the loops of a mechanism, except those that this object has issued before.
+
+    The texts come from the analysis of the loops, or are stored with a compiled kernel, so that a kernel from the cache
+    warns without an analysis.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism, whose name precedes each text.
+    texts
+        Texts of the warnings, without a full stop.
+    """
+    issued: set[str] = mechanism.__dict__.setdefault("_issued_warnings", set())
+    for text in texts:
+        if text not in issued:
+            warn(f'"{mechanism.name}": {text}.')
+            issued.add(text)  # after the warning: one that is raised as an error is raised again by the next call

@@ -1,6 +1,7 @@
 """Checks that parts are physically possible; messages give the element, the value, the expected value and a remedy.
 
-Free parameters are judged by their nominal values.
+Free parameters are judged by their nominal values. Values that they are given later, also in batches, pass the same
+checks (`check_values`).
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import InputError, ModelError, unknown
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.parts import IDENTITY, Body, Frame, Joint, Limits, Matrix, ReportLine
-from bellcrank.parameters import nominal
+from bellcrank.model.parts import IDENTITY, Array, Body, Frame, Joint, Limits, Matrix, ReportLine, Spring
+from bellcrank.parameters import evaluate, expressions, has_free, nominal, replace_free
 from bellcrank.quoting import name_problem
+
+Mechanism: TypeAlias = Any  # model/mechanism.py imports this module
 
 # Numbers in files have few digits: relative errors below this are rounding.
 RELATIVE_ROUNDING = 1e-3
@@ -26,6 +30,11 @@ NEGLIGIBLE_MOMENT = 1e-15
 MAX_AXES_COSINE = 1e-3
 # Upper bound of all numbers of a mechanism; products of a few such numbers are still finite.
 MAX_NUMBER = 1e50
+# Numbers of joints and springs that are zero or more.
+NOT_NEGATIVE: dict[type, tuple[str, ...]] = {
+    Joint: ("armature", "damping", "friction"),
+    Spring: ("length", "damping"),
+}
 
 
 def checked_level(checks: object) -> str:
@@ -222,11 +231,7 @@ def check_joint(j: Joint, known: Collection[str]) -> Iterator[ReportLine]:
         raise ModelError(f'{where}: joins "{j.parent}" to itself; parent and child must differ.')
     for what in ("rotation", "point", "axis", "pitch", "armature", "damping", "friction", "stiffness", "rest"):
         check_finite(where, what, getattr(j, what))
-    for what in ("armature", "damping", "friction"):
-        if getattr(j, what) < 0.0:
-            raise ModelError(
-                f"{where}: {what} is {getattr(j, what):g}; expected zero or more (it would add energy to the system)."
-            )
+    check_not_negative(where, j, " (it would add energy to the system)")
     if not j.friction_speed > 0.0:
         raise ModelError(f"{where}: friction_speed is {j.friction_speed:g}; expected a small positive speed.")
     _check_rotation(where, j.rotation)
@@ -245,6 +250,23 @@ def check_joint(j: Joint, known: Collection[str]) -> Iterator[ReportLine]:
         )
     if j.stiffness < 0.0:
         yield ReportLine(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
+
+
+def check_not_negative(where: str, part: Joint | Spring, why: str = "") -> None:
+    """Raise a ModelError if a number of NOT_NEGATIVE is negative.
+
+    Parameters
+    ----------
+    where
+        The element, for the message.
+    part
+        The part, without free parameters.
+    why
+        Reason, for the message.
+    """
+    for what in NOT_NEGATIVE[type(part)]:
+        if getattr(part, what) < 0.0:
+            raise ModelError(f"{where}: {what} is {getattr(part, what):g}; expected zero or more{why}.")
 
 
 def _check_limits(where: str, j: Joint) -> Iterator[ReportLine]:
@@ -345,3 +367,97 @@ def _check_rotation(where: str, rotation: Matrix) -> None:
 
 def _format_numbers(values: Iterable[float]) -> str:
     return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"
+
+
+# -- values of free parameters, for whole batches
+
+
+class ValueCheck(NamedTuple):
+    """A property of a part with its values and whether they are valid."""
+
+    description: str  # the property, in words
+    value: Array  # for each element of the batch, or one for all
+    is_valid: Array
+    expected: str = "zero or more"
+
+
+def check_values(m: Mechanism, names: Sequence[str], p: Array, where: str) -> None:
+    """Raise an InputError where parameter values give a part impossible numbers.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    names
+        Names of the parameters.
+    p
+        Their values, (..., len(names)).
+    where
+        The element, for the message.
+    """
+    values, evaluated_expressions = p.reshape(-1, len(names)), dict[Any, Any]()
+
+    def with_values(part: Any) -> Any:
+        return replace_free(
+            part, lambda x: evaluate(x, lambda leaf: values[:, names.index(leaf.args[0])], evaluated_expressions)
+        )
+
+    for kind, parts in (("body", m.bodies), ("joint", m.joints), ("spring", m.springs)):
+        for part in filter(has_free, parts):
+            with np.errstate(all="ignore"):
+                checks = list(_value_checks(with_values(part), nominal(part)))
+            for doubt in checks:
+                bad = np.flatnonzero(~np.broadcast_to(doubt.is_valid, len(values)))
+                if len(bad):
+                    run = int(bad[0])
+                    part_parameters = {str(leaf.args[0]): None for x in expressions(part) for leaf in x.leaves}
+                    parameter_text = ", ".join(
+                        f"{name} = {values[run, names.index(name)]:g}" for name in part_parameters
+                    )
+                    among = f" (run {run} of {len(values)})" if len(values) > 1 else ""
+                    value = np.broadcast_to(doubt.value, len(values))[run]
+                    raise InputError(
+                        f'{where}: the parameters {parameter_text}{among} give {kind} "{part.name}" '
+                        f"{doubt.description} {value:.4g}; expected {doubt.expected}."
+                    )
+
+
+def _value_checks(part: Body | Joint | Spring, plain: Any) -> Iterator[ValueCheck]:
+    """Yield the checks of a part with arrays of values; `plain` has the nominal ones."""
+    for what in ("mass",) if isinstance(part, Body) else NOT_NEGATIVE[type(part)]:
+        value = np.asarray(getattr(part, what))
+        yield ValueCheck(f"the {what}", value, value >= 0.0)
+    if isinstance(part, Body):
+        yield from _inertia_checks(part, plain)
+    if isinstance(part, Joint):
+        speed = np.asarray(part.friction_speed)
+        yield ValueCheck("the friction_speed", speed, speed > 0.0, "more than zero")
+
+
+def _inertia_checks(b: Body, plain: Body) -> Iterator[ValueCheck]:
+    for x in b.com:
+        yield ValueCheck("in its centre of mass", np.asarray(x), np.isfinite(x), "finite numbers")
+    moments, nominal_moments = _principal_moments(b), _principal_moments(plain)
+    scale = np.abs(moments).max(axis=-1)
+    least = moments[..., 0]
+    yield ValueCheck("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE_MOMENT))
+    if _triangle_excess(nominal_moments) <= max(
+        RELATIVE_ROUNDING * np.abs(nominal_moments).max(), NEGLIGIBLE_MOMENT
+    ):  # otherwise it was read so, with a warning
+        yield ValueCheck(
+            "a principal moment of inertia greater than the sum of the other two, by",
+            _triangle_excess(moments),
+            _triangle_excess(moments) <= np.maximum(RELATIVE_ROUNDING * scale, NEGLIGIBLE_MOMENT),
+            "a physically possible inertia",
+        )
+
+
+def _principal_moments(b: Body) -> Array:
+    """Return the sorted principal moments; non-finite elements are replaced so that the inertia is invalid."""
+    each = np.broadcast_arrays(*(np.asarray(x, float) for row in b.inertia for x in row))
+    I = np.stack(each, axis=-1).reshape(*each[0].shape, 3, 3)
+    return np.linalg.eigvalsh(np.where(np.isfinite(I), I, -1.0))
+
+
+def _triangle_excess(moments: Array) -> Array:
+    return np.asarray(moments[..., 2] - moments[..., 0] - moments[..., 1])

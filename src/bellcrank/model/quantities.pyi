@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bellcrank.model.results import ForwardDerivatives, InverseDerivatives
+from bellcrank.dynamics.quantities import ForwardDerivatives, InverseDerivatives
 
 Array = np.ndarray[Any, Any]
 NAMES: list[str]

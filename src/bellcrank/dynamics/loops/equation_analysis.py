@@ -46,7 +46,7 @@ from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, d
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
-from bellcrank.model.loop_warnings import warn_once
+from bellcrank.model.mechanism import warn_once
 from bellcrank.model.parts import EQUATIONS
 from bellcrank.model.tree import Tree
 from bellcrank.text_table import table

@@ -20,7 +20,7 @@ from bellcrank.dynamics.singular_parameters import check_parameter_values
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
-from bellcrank.model.parameter_checks import check_values
+from bellcrank.model.part_checks import check_values
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.quoting import single_line
