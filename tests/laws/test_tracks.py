@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from test_elements import moving, rate
 
-from bellcrank.excavators.linkage.footing import TRACK_HALF_LENGTH, TRACK_SIDES, footing
+from bellcrank.excavators.digging_forces import Stance
 from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.excavators.linkage.machine import tracked
-from bellcrank.excavators.linkage.tracks import CONTACT_POINTS, CONTACT_STIFFNESS, SPHERE_RADIUS, Belt
-from bellcrank.excavators.stance import Stance
+from bellcrank.excavators.linkage.tracks import (
+    CONTACT_POINTS,
+    CONTACT_STIFFNESS,
+    SPHERE_RADIUS,
+    TRACK_HALF_LENGTH,
+    TRACK_SIDES,
+    Belt,
+    footing,
+)
 from bellcrank.forces import Plane, Sphere
 from bellcrank.sim.stepper.stepper_factory import stepper
 

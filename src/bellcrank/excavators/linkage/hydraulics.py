@@ -14,11 +14,10 @@ import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
 from bellcrank.excavators.digging_forces import with_digging_forces
-from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.linkage_control import LinkageControl
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
-from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, tracks, with_track_frames
+from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, footing, tracks, with_track_frames
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.parameters import parameter

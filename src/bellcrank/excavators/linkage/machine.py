@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
 from bellcrank.dynamics import kinematics
+from bellcrank.excavators.digging_forces import Stance
 from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.footing import CARRIAGE_MASS, footing
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
-from bellcrank.excavators.linkage.tracks import static_penetration
+from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, CARRIAGE_MASS, footing, static_penetration
 from bellcrank.excavators.pilots import ExtendedProgram, PaperRun, Sticks, Tour
-from bellcrank.excavators.stance import Stance
-from bellcrank.excavators.stick_patterns import LEVER_LABELS, MODES, PATTERNS
+from bellcrank.excavators.stick_machine import DEG, TEETH_PLOT, stance_outputs, stick_machine, tip_outputs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.system.systems import system
 
-DEG = 180.0 / math.pi
 RPM = 30.0 / math.pi
 TUNES = (
     Tune("load.extra", "extra payload", "kg", 0.0, 3000.0),
@@ -82,18 +80,14 @@ def machine(
         Additional plots.
     """
     arguments = parts(mechanism)
-    linkage = arguments["control"].linkage
+    m, control = arguments["mechanism"], arguments["control"]
+    linkage: Linkage = control.linkage
+    diesel, ground_footing = control.diesel, footing(m, linkage)
+    moving_base = CARRIAGE_BODY if CARRIAGE_BODY in [body.name for body in m.bodies] else None
+    cutting, numbers = ground_footing.contact.cutting, ground_footing.contact.numbers
 
-    def tip(k: int) -> Callable[..., Scalar]:
-        return lambda t, q, v, x, u: linkage.arm.forward(linkage.angles(q))[k]
-
-    control, ground_footing = arguments["control"], footing(arguments["mechanism"], linkage)
-    bodies = [body.name for body in arguments["mechanism"].bodies]
-    stance = Stance(
-        arguments["mechanism"], arguments["forces"], ground_footing, "carriage" if "carriage" in bodies else None
-    )
-    diesel, cutting, numbers = control.diesel, ground_footing.contact.cutting, ground_footing.contact.numbers
-    loaded = numbers["load.mass"] + numbers["load.extra"]
+    def tip(q: Any) -> Sequence[Scalar]:
+        return linkage.arm.forward(linkage.angles(q))
 
     def pump(k: int) -> Callable[..., Scalar]:
         """Return an output: the pump's pressure (k = 0), or the used share of its power."""
@@ -105,78 +99,56 @@ def machine(
         return output
 
     def soil_resistance(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
-        if "carriage" in bodies:  # the base may move
-            pose = kinematics.pose(arguments["mechanism"].tree, list(q), "tip")
+        if moving_base:
+            pose = kinematics.pose(m.tree, list(q), "tip")
             return cutting.resistance(cutting.depth([pose[k][3] for k in range(3)]))
-        radius, swing, height, _ = linkage.arm.forward(linkage.angles(q))
+        radius, swing, height, _ = tip(q)
         return cutting.resistance(cutting.depth([radius * cos(swing), radius * sin(swing), height]))
 
     outputs: dict[str, Callable[..., Scalar]] = {
-        "tip.radius": tip(0),
-        "tip.height": tip(2),
-        "payload": lambda t, q, v, x, u: loaded + 0.0 * t,
+        **tip_outputs(tip, numbers["load.mass"] + numbers["load.extra"]),
         "soil.resistance": soil_resistance,
         "pump.pressure": pump(0),
         "engine.load": pump(1),
         "engine.speed": lambda t, q, v, x, u: x["engine"] * RPM,
-        "tipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[0],
-        "slipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[1],
+        **stance_outputs(Stance(m, arguments["forces"], ground_footing, moving_base)),
         **(more or {}),
     }
-    built_system = system(**arguments, outputs=outputs)
-    names = built_system.inputs[:4]
-    levers = [
-        Lever(name, "", -max(a, b), max(a, b))
-        for name, a, b in zip(names, FULL_STICK_RATES, FULL_STICK_SPEEDS, strict=True)
-    ]
-    joints = [built_system.mechanism.columns[0].index(n) for n in FUNCTIONS]
+    plant = system(**arguments, outputs=outputs)
+    joints = [plant.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
 
     def by_sticks(program: Tour | PaperRun) -> Pilot:
         """Keep the lever of the built-in autopilot at zero: it would dig in one place for ever."""
         return ExtendedProgram(program, (0.0,))
 
-    tip_at = built_system.mechanism.frame("tip").point
-
-    angles = (JOINTS[0], "boom", "stick", "bucket")
-    states = [s.name for s in built_system.states]
-    return Machine(
-        built_system,
-        (*levers, Lever("resolved", "", 0.0, 1.0, None), Lever("autopilot", "", 0.0, 1.0)),
-        (
-            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in angles), DEG),
-            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in angles), DEG),
+    states = [s.name for s in plant.states]
+    return stick_machine(
+        plant,
+        hands,
+        FULL_STICK_RATES,
+        (JOINTS[0], "boom", "stick", "bucket"),
+        ground_footing.contact,
+        levers=(Lever("autopilot", "", 0.0, 1.0),),
+        plots=(
             Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
-            Plot("Teeth", "m", ("tip.radius", "tip.height")),
+            TEETH_PLOT,
             Plot("Cylinders", "m", tuple(f"{j}.q" for j in JOINTS[1:])),
             Plot("Soil and load", "kN", ("soil.resistance", "payload"), 1e-3),
             Plot("Engine", "", ("engine.load", "tipping", "slipping")),
             *plots,
         ),
-        tuple(resting(mechanism).tolist()) if mechanism and mechanism.flexible else None,
-        patterns=PATTERNS,
-        mode="resolved",
-        modes=MODES,
-        words=LEVER_LABELS,
-        spans={
-            "JOINT": dict(zip(names, FULL_STICK_RATES, strict=True)),
-            "RESOLVED": dict(zip(names, FULL_STICK_SPEEDS, strict=True)),
-        },
-        look="linkage",
-        ground=0.0,
-        trace=("bucket", tuple(tip_at)),
-        contact=ground_footing.contact,
-        tunes=TUNES,
         gauges=(
             Gauge("payload", "payload", "t", 0.0, 2.2, 1e-3),
             Gauge("pump", "pump.pressure", "bar", 0.0, 380.0, 1e-5, 345.0),
             Gauge("engine", "engine.load", "%", 0.0, 100.0, 100.0, 98.0),
             Gauge("speed", "engine.speed", "rpm", 0.0, 2400.0),
             Gauge("digging", "soil.resistance", "kN", 0.0, 150.0, 1e-3),
-            Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
-            Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
         ),
+        start=tuple(resting(mechanism).tolist()) if mechanism and mechanism.flexible else None,
+        look="linkage",
+        tunes=TUNES,
         pilots={
             "dig": lambda: by_sticks(Tour(hands, tuple(move.waypoint for move in CYCLE))),
             "resolved": lambda: by_sticks(PaperRun(hands)),

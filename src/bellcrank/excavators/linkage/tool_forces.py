@@ -29,10 +29,10 @@ import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder
 from bellcrank.excavators.digging_forces import Footing
-from bellcrank.excavators.linkage.footing import footing
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics
 from bellcrank.excavators.linkage.mechanism import excavator_linkage
+from bellcrank.excavators.linkage.tracks import footing
 from bellcrank.ground.soils import GRAVITY
 from bellcrank.model import Frame, Mechanism
 

@@ -1,4 +1,6 @@
-"""excavator_linkage on tracks: a free carriage that rests on eight contact points, tips, slips and travels.
+"""excavator_linkage on the ground: its bucket as a tool, its dimensions, and its tracks.
+
+The tracks carry a free carriage that rests on eight contact points, tips, slips and travels.
 
 Each contact point is a compliant sphere with friction (forces/contact.py). The belt moves over the ground at a speed
 that is a parameter for each side, so that the machine travels and turns. Obstacles for the bucket move with the
@@ -8,18 +10,26 @@ digging.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.excavators.digging_forces import Footing
-from bellcrank.excavators.linkage.footing import TRACK_HALF_LENGTH, TRACK_SIDES
+from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.forces import Contact, Element, Law, Plane, Sphere, Together
 from bellcrank.forces.element import Triple
+from bellcrank.ground.contact import ground_contact
+from bellcrank.ground.field import Tool
 from bellcrank.model import Frame, Mechanism
 from bellcrank.parameters import parameter
 from bellcrank.scalar import Scalar
 
+BUCKET_CAPACITY = 1.0  # m3, capacity of the bucket
+CARRIAGE_MASS = 7500.0  # kg: remainder of the machine's mass (zoo/data.toml)
+# m, tracks: gauge 2.38 (cat320) and shoes of 0.6, assumed.
+TRACK_HALF_LENGTH, TRACK_SIDES, TRACK_HEIGHT = 2.14, (0.89, 1.49), 0.78
+FOOTING_DIMENSIONS = (TRACK_HALF_LENGTH, TRACK_SIDES, TRACK_HEIGHT, 1.75, 3.0)  # m, with the upper structure
 CARRIAGE_BODY = "carriage"
 SPHERE_RADIUS = 0.1  # m, radius of a contact sphere
 CONTACT_STIFFNESS = 2.0e6  # N/m per contact point: 22 t sink in by 14 mm
@@ -30,6 +40,25 @@ CONTACT_POINTS = tuple(
     for side, y in (("left", 1.0), ("right", -1.0))
     for k, x in enumerate((3.0, 1.0, -1.0, -3.0))
 )
+
+
+def footing(mechanism: Mechanism, linkage: Linkage) -> Footing:
+    """Return contact and dimensions of an excavator.
+
+    Parameters
+    ----------
+    mechanism
+        Excavator with a frame "tip" at the teeth.
+    linkage
+        Geometry.
+    """
+    x, y, z = (float(a) for a in mechanism.frame("tip").point)
+    mouth_angle = math.atan2(z, x)  # the mouth faces from the line of the teeth towards the stick
+    mouth = math.sin(mouth_angle), 0.0, -math.cos(mouth_angle)
+    tool = Tool((0.0, 1.0, 0.0), mouth, linkage.given["bucket"]["width"], BUCKET_CAPACITY)
+    carriage_is_body = CARRIAGE_BODY in [b.name for b in mechanism.bodies]  # with moving tracks the carriage is a body
+    mass = 0.0 if carriage_is_body else CARRIAGE_MASS
+    return Footing(ground_contact(tool, (x, y, z), 0.0), *FOOTING_DIMENSIONS, mass)
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,18 @@ sticks are released, and the speeds of a full stick: about what the paper's pump
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
+from bellcrank.cockpit.machines import Gauge, Machine, Plot
 from bellcrank.control.leash import Leash
-from bellcrank.excavators.digging_forces import Footing, with_digging_forces
+from bellcrank.excavators.digging_forces import Footing, Stance, with_digging_forces
 from bellcrank.excavators.pilots import DIG_WAYPOINTS, PaperRun, Sticks, Tour
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.experiments import hydraulics
 from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode
-from bellcrank.excavators.stance import Stance
-from bellcrank.excavators.stick_patterns import LEVER_LABELS, MODES, PATTERNS
+from bellcrank.excavators.stick_machine import TEETH_PLOT, stance_outputs, stick_machine, tip_outputs
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Frame
@@ -43,7 +41,6 @@ BLEED = (5e-5, 8e-5, 1e-4, 8e-5)  # V/psi; with larger values the joints yield t
 # psi: limits the slope of the flow at small pressure drops for implicit integrators; otherwise negligible.
 LAMINAR = 1.0
 START = (5.6, 0.0, -0.4, -1.75)  # radius, swing, height of the teeth, angle of the bucket
-DEG = 180.0 / math.pi
 
 
 def machine() -> Machine:
@@ -68,48 +65,25 @@ def machine() -> Machine:
 
         return opening
 
-    def tip(k: int) -> Callable[..., Scalar]:
-        return lambda t, q, v, x, u: arm.forward(list(q))[k]
-
-    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)} | {"tip.radius": tip(0), "tip.height": tip(2)}
     stance, load = Stance(m, forces, footing), footing.contact.numbers["load.mass"]
-    outputs |= {
-        "payload": lambda t, q, v, x, u: load + 0.0 * t,
-        "tipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[0],
-        "slipping": lambda t, q, v, x, u: stance.utilisation(t, q, v)[1],
-    }
+    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)}
+    outputs |= tip_outputs(lambda q: arm.forward(list(q)), load) | stance_outputs(stance)
     inputs = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
-    excavator_system = system(m, actuators=actuators, control=control, inputs=inputs, outputs=outputs, forces=forces)
+    plant = system(m, actuators=actuators, control=control, inputs=inputs, outputs=outputs, forces=forces)
     hands = Sticks(arm, range(4), (0.0,) * 4, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
-    pairs = zip(EitherMode.inputs, FULL_STICK_RATES, FULL_STICK_SPEEDS, strict=False)
-    levers = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in pairs]
-    return Machine(
-        excavator_system,
-        (*levers, Lever("resolved", "", 0.0, 1.0, None)),
-        (
-            Plot("Joint angles", "deg", tuple(f"{j}.q" for j in JOINTS), DEG),
-            Plot("Joint rates", "deg/s", tuple(f"{j}.v" for j in JOINTS), DEG),
+    return stick_machine(
+        plant,
+        hands,
+        FULL_STICK_RATES,
+        JOINTS,
+        footing.contact,
+        plots=(
             Plot("Pressures", "psi", tuple(f"{j}.{p}" for j in JOINTS for p in ("p_in", "p_out"))),
             Plot("Spools", "cm", tuple(f"{j}.spool" for j in JOINTS)),
-            Plot("Teeth", "m", ("tip.radius", "tip.height")),
+            TEETH_PLOT,
         ),
+        gauges=(Gauge("payload", "payload", "t", 0.0, 1.5, 1e-3),),
         start=tuple(start),
-        patterns=PATTERNS,
-        mode="resolved",
-        modes=MODES,
-        words=LEVER_LABELS,
-        spans={
-            "JOINT": dict(zip(EitherMode.inputs, FULL_STICK_RATES, strict=False)),
-            "RESOLVED": dict(zip(EitherMode.inputs, FULL_STICK_SPEEDS, strict=False)),
-        },
         look="excavator",
-        ground=GROUND,
-        trace=("bucket", (*TIP, 0.0)),
-        contact=footing.contact,
-        gauges=(
-            Gauge("payload", "payload", "t", 0.0, 1.5, 1e-3),
-            Gauge("tipping", "tipping", "%", 0.0, 100.0, 100.0, 80.0),
-            Gauge("slipping", "slipping", "%", 0.0, 100.0, 100.0, 80.0),
-        ),
         pilots={"dig": lambda: Tour(hands, DIG_WAYPOINTS), "resolved": lambda: PaperRun(hands)},
     )
