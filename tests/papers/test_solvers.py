@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
-from bellcrank.papers.operation_counts import published
-from bellcrank.papers.wong.comparison import evaluate_formula
+from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.wong.systolic_array import Cell, SystolicArray, Words
 from bellcrank.papers.wong.systolic_solvers import back_substitution, factorise, feed_forward, substitute_back
 

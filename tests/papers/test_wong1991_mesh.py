@@ -26,12 +26,11 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.papers.operation_counts import fit_polynomial, parse_polynomial, published
+from bellcrank.papers.operation_counts import evaluate_formula, fit_polynomial, parse_polynomial, published
 from bellcrank.papers.wong import Cost, Mesh, mesh, wong_mesh
 from bellcrank.papers.wong.comparison import (
     crossover,
     curves,
-    evaluate_formula,
     excavator_times,
     force_and_solver,
     force_vector,

@@ -14,45 +14,32 @@ from bellcrank.model import Mechanism
 from bellcrank.papers.results import Experiment, Result, Row
 from bellcrank.scheduling import Tasks
 
-NIKRAVESH, FIJANY, WONG, SCHAEFER, SAHA = (
-    "Nikravesh 1989", "Fijany 1989", "Wong 1991", "Schäfer 1992", "Saha 2001",
-)  # fmt: skip
-
-# Ordered by paper. The last column is the module inside bellcrank.papers.
-EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e
-    for e in (
-        Experiment(
-            "nikravesh1989", NIKRAVESH, "6", "Upper bound of the speed-up on any machine", "nikravesh.speedup_limits"
-        ),
-        Experiment(
-            "nikravesh-7",
-            NIKRAVESH,
-            "7",
-            "Four-bar on a slide, absolute and joint coordinates",
-            "nikravesh.fourbar_times",
-        ),
-        Experiment(
-            "fijany1989",
-            FIJANY,
-            "3, 4",
-            "The mass matrix on n and on n (n + 1)/2 processors",
-            "fijany.processor_arrays",
-        ),
-        Experiment("critical_path", FIJANY, "4", "O(log n): critical path, and times on one GPU", "critical_path"),
-        Experiment("wong1991", WONG, "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
-        Experiment("wong-3.5.1", WONG, "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma600"),
-        Experiment("wong-3.5.2", WONG, "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),
-        Experiment("wong-5.5.2", WONG, "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator"),
-        Experiment(
-            "schaefer1992", SCHAEFER, "3, 5", "Three strategies; the Stanford arm on three transputers",
-            "schaefer.transputers",
-        ),
-        Experiment("saha-planar", SAHA, "4", "Planar arm against its explicit equations", "saha.planar_arm"),
-        Experiment("saha-stanford", SAHA, "4", "Stanford arm, free fall and forced", "saha.stanford"),
-        Experiment("saha-puma", SAHA, "4", "PUMA robot, free fall and forced", "saha.puma"),
-    )
-}  # fmt: skip
+# Ordered by paper: name, section, title, and the module inside bellcrank.papers.
+TABLE = {
+    "Nikravesh 1989": (
+        ("nikravesh1989", "6", "Upper bound of the speed-up on any machine", "nikravesh.speedup_limits"),
+        ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh.fourbar_times"),
+    ),
+    "Fijany 1989": (
+        ("fijany1989", "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany.processor_arrays"),
+        ("critical_path", "4", "O(log n): critical path, and times on one GPU", "critical_path"),
+    ),
+    "Wong 1991": (
+        ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.tables"),
+        ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.puma600"),
+        ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.torso"),
+        ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator"),
+    ),
+    "Schäfer 1992": (
+        ("schaefer1992", "3, 5", "Three strategies; the Stanford arm on three transputers", "schaefer.transputers"),
+    ),
+    "Saha 2001": (
+        ("saha-planar", "4", "Planar arm against its explicit equations", "saha.planar_arm"),
+        ("saha-stanford", "4", "Stanford arm, free fall and forced", "saha.stanford"),
+        ("saha-puma", "4", "PUMA robot, free fall and forced", "saha.puma"),
+    ),
+}
+EXPERIMENTS = {name: Experiment(name, paper, *row) for paper, rows in TABLE.items() for name, *row in rows}
 
 __all__ = ["EXPERIMENTS", "Experiment", "Result", "Row", "experiment"]
 

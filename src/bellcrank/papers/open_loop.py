@@ -16,6 +16,7 @@ from bellcrank.control import InverseDynamics
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
+from bellcrank.view.curves import Line, Panel
 
 Array = np.ndarray[Any, Any]
 Path = Callable[[Any], tuple[list[Any], list[Any], list[Any]]]
@@ -109,3 +110,8 @@ def error_growth(simulator: Simulator, path: Path, seconds: float, step: float =
         phi = phi + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
         sizes.append(float(np.linalg.norm(phi, 2)))
     return np.linspace(0.0, seconds, n + 1), np.array(sizes)
+
+
+def growth_panel(t: Array, sizes: Array) -> Panel:
+    """Plot the result of `error_growth`: the growth factors `sizes` at the times `t`."""
+    return Panel("log10 of the growth factor of a small error", [Line("growth |Phi|", t, np.log10(sizes))])

@@ -9,6 +9,7 @@ the joint angles are free. Constant folding of the graph does off-line what depe
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -60,6 +61,21 @@ def parse_polynomial(text: str) -> Polynomial:
             k = int(power or 1) if n else 0
             coefficients[k] = coefficients.get(k, Fraction(0)) + (-value if sign == "-" else value)
     return Polynomial(tuple(coefficients.get(k, Fraction(0)) for k in range(max(coefficients) + 1)))
+
+
+def evaluate_formula(formula: str, n: int) -> int:
+    """Evaluate a printed polynomial in n, L = ceil(log2 n) and ceil((n + 1)/2).
+
+    Parameters
+    ----------
+    formula
+        Polynomial as text.
+    n
+        Number of joints.
+    """
+    values = {"n": n, "L": math.ceil(math.log2(n)), "ceil((n+1)/2)": math.ceil((n + 1) / 2), "": 1}
+    terms = re.findall(r"([+-]?)\s*(\d*)\s*(ceil\(\(n\+1\)/2\)|n|L|)(?=\s|$)", formula)
+    return sum((-1 if sign == "-" else 1) * int(k or 1) * values[symbol] for sign, k, symbol in terms if k or symbol)
 
 
 def fit_polynomial(counts: Mapping[int, int], degree: int = 3) -> tuple[Polynomial, int]:

@@ -130,3 +130,22 @@ def is_near(ours: float, printed: float, share: float = 0.2) -> bool:
 def below_bound(x: float, bound: float) -> float | str:
     """Return "below `bound`" if |`x`| is less than `bound`, else `x`: small rounding errors depend on the computer."""
     return f"below {bound:g}" if abs(x) < bound else x
+
+
+def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = "") -> Row:
+    """Return the row of a small error.
+
+    Parameters
+    ----------
+    what
+        Name of the quantity.
+    x
+        The error.
+    bound
+        Bound, below which it agrees with the paper.
+    unit
+        Unit of the error.
+    printed
+        Statement in the paper; empty if it has none.
+    """
+    return Row(what, printed, below_bound(x, bound), unit, abs(x) < bound if printed else None)

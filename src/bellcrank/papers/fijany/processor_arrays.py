@@ -10,10 +10,9 @@ speed-ups are relative to the serial VCRB.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -155,13 +154,8 @@ def printed_counts(array: ProcessorArray, n: int) -> tuple[int, int]:
     n
         Number of joints.
     """
-    L, row = math.ceil(math.log2(n)), papers.published()["counts"]["parallel_mass_matrix"][array.key]
-
-    def value(text: str) -> int:
-        terms = re.findall(r"([+-]?)\s*(\d+)\s*([nL]?)", text)
-        return sum((-1 if sign == "-" else 1) * int(c) * {"n": n, "L": L, "": 1}[x] for sign, c, x in terms)
-
-    return value(row["M"]), value(row["A"])
+    row = papers.published()["counts"]["parallel_mass_matrix"][array.key]
+    return papers.evaluate_formula(row["M"], n), papers.evaluate_formula(row["A"], n)
 
 
 def tables(n: int = 6) -> list[Table]:
@@ -205,9 +199,6 @@ def _growth_table(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
     return Table("How it grows: steps, counted", ("joints", *map(str, sizes)), rows, range(1, len(sizes) + 1))
 
 
-FIGURES: Mapping[str, Callable[[], str]] = {}
-
-
 def run() -> Result:
     """Return all tables, for `bellcrank papers`."""
-    return Result(tables=tuple(tables()), drawings=FIGURES)
+    return Result(tables=tuple(tables()))

@@ -21,7 +21,7 @@ import numpy as np
 from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.papers.results import Result, Row, below_bound
+from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.view.curves import Line, Panel, figure
@@ -29,11 +29,8 @@ from bellcrank.zoo import slider_fourbar
 
 SECONDS, STEP, EVERY = 10.0, 1e-3, 0.01
 PRINTED_SECONDS = {"absolute": 352.0, "joint": 75.0}  # seconds
-LOOP_GAP_BOUNDS = {
-    "absolute": 1e-8,
-    "joint": 1e-8,
-    "minimal": 1e-14,
-}  # m; Baumgarte stabilisation holds the loop closed in two, "minimal" solves for it
+# m; Baumgarte stabilisation holds the loop closed in two, "minimal" solves for it
+LOOP_GAP_BOUNDS = {"absolute": 1e-8, "joint": 1e-8, "minimal": 1e-14}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +102,10 @@ def run() -> Result:
         Row("operations, absolute / joint", "", forms["absolute"].operations / forms["joint"].operations),
         *(Row(f"CPU time of a step, {name}", _printed_time(name), f"{best[name]:.1f} ns") for name in forms),
         Row("CPU time, absolute / joint", "about five times or more", f"{ratio:.1f}", "", ratio > 4.0),
-        Row("bodies, absolute against joint, apart by", "", below_bound(_largest_difference(forms), 1e-6), "m"),
+        bound_row("bodies, absolute against joint, apart by", _largest_difference(forms), 1e-6, "m"),
         *(
-            Row(f"loops open by at most, {name}", "", below_bound(_loop_gap(records[name]), x), "m")
-            for name, x in LOOP_GAP_BOUNDS.items()
+            bound_row(f"loops open by at most, {name}", _loop_gap(records[name]), bound, "m")
+            for name, bound in LOOP_GAP_BOUNDS.items()
         ),
     )
     return Result(rows, records, {"motion": _figure(forms)})

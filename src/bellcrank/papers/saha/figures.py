@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellcrank.papers.open_loop import Array, desired_motion
+from bellcrank.papers.open_loop import Array, desired_motion, growth_panel
 from bellcrank.papers.saha.arm_experiment import ArmExperiment
 from bellcrank.record import Record
 from bellcrank.view.curves import Line, Panel, figure
@@ -94,9 +94,4 @@ def _growth_panels(arm: ArmExperiment) -> list[Panel]:
         run = arm.forced(name)
         off = np.abs(desired_motion(arm.path, run.t)[0] - run.q).max(axis=1)
         errors.append(Line(name, run.t, np.log10(np.where(off > 1e-14, off, np.nan))))
-    t, sizes = arm.growth
-    grown = Line("growth |Phi|", t, np.log10(sizes))
-    return [
-        Panel("log10 of the largest error [rad or m]", errors),
-        Panel("log10 of the growth factor of a small error", [grown]),
-    ]
+    return [Panel("log10 of the largest error [rad or m]", errors), growth_panel(*arm.growth)]

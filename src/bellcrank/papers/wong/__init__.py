@@ -10,7 +10,7 @@ British Columbia, 1991, chapters 4 to 6. The mesh has n (n + 1)/2 + n processors
     comparison.curves("total")           figure 4.9
 """
 
+from bellcrank.papers.wong.atom_programs import Cost
 from bellcrank.papers.wong.mesh_schedule import Mesh, mesh, wong_mesh
-from bellcrank.papers.wong.program_tracing import Cost
 
 __all__ = ["Cost", "Mesh", "mesh", "wong_mesh"]

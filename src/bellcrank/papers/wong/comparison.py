@@ -10,15 +10,13 @@ polynomials; as in the thesis, Fijany's and Hwang's matrices are solved in 7 n -
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from functools import cache
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.papers.operation_counts import published
+from bellcrank.papers.operation_counts import evaluate_formula, published
+from bellcrank.papers.wong.atom_programs import Cost
 from bellcrank.papers.wong.mesh_schedule import mesh
-from bellcrank.papers.wong.program_tracing import Cost
 from bellcrank.papers.wong.systolic_solvers import feed_forward
 from bellcrank.zoo import excavator as caterpillar
 
@@ -63,21 +61,6 @@ def total(n: int) -> Cost:
 def force_and_solver(n: int) -> Cost:
     """Count force vector and solver for `n` joints: the solver waits for the force vector, which is ready last."""
     return force_vector(n) + solver(n)
-
-
-def evaluate_formula(formula: str, n: int) -> int:
-    """Evaluate a printed polynomial in n, L = ceil(log2 n) and ceil((n + 1)/2).
-
-    Parameters
-    ----------
-    formula
-        Polynomial as text.
-    n
-        Number of joints.
-    """
-    values = {"n": n, "L": math.ceil(math.log2(n)), "ceil((n+1)/2)": math.ceil((n + 1) / 2), "": 1}
-    terms = re.findall(r"([+-]?)\s*(\d*)\s*(ceil\(\(n\+1\)/2\)|n|L|)(?=\s|$)", formula)
-    return sum((-1 if sign == "-" else 1) * int(k or 1) * values[symbol] for sign, k, symbol in terms if k or symbol)
 
 
 def published_costs(n: int, figure: str = "total") -> dict[str, Cost]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.excavators.rotary import experiments as wong
 from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl
-from bellcrank.papers.results import Result, Row, below_bound
+from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.record import Record
 from bellcrank.scalar import Scalar
 from bellcrank.sim.run.simulator import Simulator
@@ -69,11 +69,8 @@ def run() -> Result:
     rows = (*_joint_rows(joint), *_resolved_rows(resolved))
     differences = np.degrees(np.abs(finer.q - resolved.q).max(axis=0))
     rows += (
-        Row(
-            "RESOLVED, h = 0.005 s instead of 0.01 s changes cab, boom, stick by",
-            "",
-            below_bound(float(differences[:3].max()), 0.02),
-            "deg",
+        bound_row(
+            "RESOLVED, h = 0.005 s instead of 0.01 s changes cab, boom, stick by", differences[:3].max(), 0.02, "deg"
         ),
         Row("and the bucket by", "", f"{differences[3]:.1g}", "deg"),
     )

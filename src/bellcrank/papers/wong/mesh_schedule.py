@@ -20,10 +20,18 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.papers.wong.arm_data import MeshArm, arm_of, general_arm
-from bellcrank.papers.wong.atom_programs import Atom, Cpu, MeshProgram
-from bellcrank.papers.wong.mesh_solver import solution_names
-from bellcrank.papers.wong.processor_assignment import write_program
-from bellcrank.papers.wong.program_tracing import ZERO_COST, Cost, ProcessorTape, count_cost, scalars_of, trace_program
+from bellcrank.papers.wong.atom_programs import (
+    ZERO_COST,
+    Atom,
+    Cost,
+    Cpu,
+    MeshProgram,
+    ProcessorTape,
+    count_cost,
+    scalars_of,
+    trace_program,
+)
+from bellcrank.papers.wong.processor_assignment import solution_names, write_program
 from bellcrank.scheduling import Schedule, Task, Tasks, fixed_order_schedule
 from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
 from bellcrank.text_table import Table

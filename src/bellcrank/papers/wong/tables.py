@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from bellcrank.papers.operation_counts import published
+from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.results import Result
 from bellcrank.papers.wong import Cost, comparison, mesh, wong_mesh
 from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
@@ -56,7 +56,7 @@ def _polynomial_table() -> Table:
     for n in POLYNOMIAL_SIZES:
         cells = [str(n)]
         for key, ours in parts.items():
-            cells += [f"{comparison.evaluate_formula(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
+            cells += [f"{evaluate_formula(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
         rows.append((*cells, str(comparison.force_and_solver(n))))
     formulas = [f"{key.replace('_', ' ')}: {wong[key]['M']} M, {wong[key]['A']} A" for key in parts]
     caption = f"In print: {'; '.join(formulas)}.\nAll: force vector and solver, for it is ready after the matrix."

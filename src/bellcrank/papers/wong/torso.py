@@ -17,12 +17,14 @@ from bellcrank.control import wong
 from bellcrank.papers.open_loop import (
     desired_motion,
     error_growth,
+    growth_panel,
     largest_magnitude,
     path_jacobians,
     simulator,
     tracking_errors,
 )
 from bellcrank.papers.results import Result, Row
+from bellcrank.papers.wong.puma600 import joint_6_figures
 from bellcrank.record import Record
 from bellcrank.scalar import cos, sin
 from bellcrank.view.curves import Line, Panel, figure
@@ -54,62 +56,35 @@ def run() -> Result:
     departed = np.abs(np.degrees(desired_motion(unbounded_path, extended.t)[0] - extended.q)[:, 5]) > 1.0
     departure = float(extended.t[departed.argmax()])
     rates = np.linalg.eigvals(path_jacobians(torso_simulator, path, np.linspace(0, SECONDS, 101)))
-    fastest_rate = LARGE_STEP * float(np.abs(rates).max())
+    fastest = LARGE_STEP * float(np.abs(rates).max())
     growth_curve = error_growth(torso_simulator, path, SECONDS)
-    close, far = largest_magnitude(errors_deg["small"][0][:, 5]), largest_magnitude(errors_deg["large"][0][:, 5])
+    close, far, fed = (largest_magnitude(errors_deg[name][0][:, 5]) for name in ("small", "large", "fed"))
     rows = (
         Row("joint 6, largest error of theta, h = 0.001 s", "simulated correctly", close, "deg", abs(close) < 1.0),
         Row("joint 6, largest error of theta, h = 0.01 s", "unstable, incorrect", far, "deg", abs(far) > 90.0),
         Row("joint 6 is off by 1 deg after, h = 0.001 s", "about 5 s", departure, "s", 4.0 < departure < 6.5),
-        Row(
-            f"fastest |lambda| h at h = 0.01 s (RK4: {RK4_LIMIT})",
-            "too large",
-            fastest_rate,
-            "",
-            fastest_rate > RK4_LIMIT,
-        ),
+        Row(f"fastest |lambda| h at h = 0.01 s (RK4: {RK4_LIMIT})", "too large", fastest, "", fastest > RK4_LIMIT),
         Row("growth factor of a small error in 5 s", "", float(growth_curve[1][-1])),
-        Row(
-            "joint 6, largest error of theta, h = 0.01 s, with feedback",
-            "",
-            largest_magnitude(errors_deg["fed"][0][:, 5]),
-            "deg",
-        ),
+        Row("joint 6, largest error of theta, h = 0.01 s, with feedback", "", fed, "deg"),
     )
-    return Result(
-        rows,
-        {"run": small, "large-step": large, "feedback": with_feedback},
-        _figures(small, large, errors_deg, growth_curve),
-    )
+    records = {"run": small, "large-step": large, "feedback": with_feedback}
+    return Result(rows, records, _figures(small, errors_deg, growth_curve))
 
 
-def _figures(small: Record, large: Record, errors_deg: Any, growth_curve: Any) -> dict[str, str]:
-    t, names = small.t, ("theta [deg]", "dtheta [deg/s]", "ddtheta [deg/s^2]")
-    wanted = [np.degrees(x[:, 5]) for x in desired_motion(wong(6, SECONDS), t)]
-    joint = torso().columns[1][5]
-    actual = [np.degrees(x) for x in (small.q[:, 5], small.v[:, 5], small[f"{joint}.a"])]
-    motion = [
-        Panel(name, [Line("desired", t, a, wide=True), Line("joint 6, h = 0.001 s", t, b)])
-        for name, a, b in zip(names, wanted, actual, strict=True)
-    ]
-    torque = [Panel(f"{n} [N m]", [Line("desired torque", t, small[f"{n}.tau"])]) for n in torso().columns[1]]
-    error = [Panel(n, [Line("desired - actual", t, e[:, 5])]) for n, e in zip(names, errors_deg["small"], strict=True)]
+def _figures(small: Record, errors_deg: Any, growth_curve: Any) -> dict[str, str]:
+    t, captions = small.t, (
+        "Torso, all joints desired and joint 6 simulated (Wong's fig. 3.8)",
+        "Torso, torques from inverse dynamics (Wong's fig. 3.9)",
+        "Torso, errors of joint 6, RK4 at h = 0.001 s (Wong's fig. 3.10)",
+    )  # fmt: skip
+    torques = {n: n for n in torso().columns[1]}
+    path = wong(6, SECONDS)
+    figures = joint_6_figures(small, path, errors_deg["small"], "joint 6, h = 0.001 s", torques, captions)
     with np.errstate(divide="ignore"):
         sizes = [(n, np.log10(np.abs(np.radians(errors_deg[k][0])).max(axis=1))) for n, k in CURVE_LABELS]
-    error_lines = [Line(name, t, np.where(y > -14, y, np.nan)) for name, y in sizes]
-    growth_panels = [Panel("log10 of the largest error [rad]", error_lines)]
-    growth_panels.append(
-        Panel(
-            "log10 of the growth factor of a small error",
-            [Line("growth |Phi|", growth_curve[0], np.log10(growth_curve[1]))],
-        )
-    )
-    return {
-        "motion": figure("Torso, all joints desired and joint 6 simulated (Wong's fig. 3.8)", motion, 3),
-        "torque": figure("Torso, torques from inverse dynamics (Wong's fig. 3.9)", torque, 3),
-        "error": figure("Torso, errors of joint 6, RK4 at h = 0.001 s (Wong's fig. 3.10)", error, 3),
-        "growth": figure("Torso, why a larger step fails", growth_panels, 2),
-    }
+    errors = [Line(name, t, np.where(y > -14, y, np.nan)) for name, y in sizes]
+    panels = [Panel("log10 of the largest error [rad]", errors), growth_panel(*growth_curve)]
+    return figures | {"growth": figure("Torso, why a larger step fails", panels, 2)}
 
 
 CURVE_LABELS = (("h = 0.001 s", "small"), ("h = 0.01 s", "large"), ("h = 0.01 s with feedback", "fed"))
