@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief
+from bellcrank.errors import BellcrankError, InputError, brief
 
 # A float, a numpy array (a batch of states), a graph node, or any other type with this arithmetic.
 Scalar: TypeAlias = Any
@@ -62,6 +62,28 @@ def float_array(values: Any) -> np.ndarray[Any, Any]:
     if not numeric or np.ma.is_masked(array):
         raise TypeError("not real numbers")
     return np.asarray(array, np.float64)
+
+
+def array_argument(
+    where: str, values: Any, expected: str = "an array of real numbers", error: type[BellcrankError] = InputError
+) -> np.ndarray[Any, Any]:
+    """Return an argument as an array of float64.
+
+    Parameters
+    ----------
+    where
+        The argument, for the message.
+    values
+        Its value.
+    expected
+        Description of valid values, for the message.
+    error
+        Type of the error that is raised for other values.
+    """
+    try:
+        return float_array(values)
+    except (TypeError, ValueError, OverflowError):
+        raise error(f"{where} is {brief(values)}; expected {expected}.") from None
 
 
 def is_zero(x: Scalar) -> bool:

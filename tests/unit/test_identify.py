@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.errors import InputError, ReadError
+from bellcrank.identify.experiments import read_measurement
 from bellcrank.identify.least_squares import estimate_from_regressor, qr_factors
 from bellcrank.identify.linear_parameters import inertial_numbers
-from bellcrank.identify.measurement import read_measurement
 from bellcrank.identify.physical_consistency import pseudo_inertia
 from bellcrank.model import Mechanism
 

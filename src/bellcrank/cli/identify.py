@@ -39,7 +39,7 @@ def identify(
     --excite writes a motion within the limits that identifies them best, --data estimates them from measurements.
     """
     import bellcrank as bc
-    from bellcrank.identify.measurement import read_measurement
+    from bellcrank.identify.experiments import read_measurement
 
     locked = _split_names(lock)
     m = bc.read(name, base=base, check=check, lock=locked) if locked else load_mechanism(name, base, check)

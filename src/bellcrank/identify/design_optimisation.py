@@ -6,7 +6,6 @@ gradients by differences of runs in the lanes of one batch.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
-from bellcrank.identify.model_runs import start_elements, with_free
+from bellcrank.identify.model_runs import run_points, start_defaults, start_elements, with_free
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
@@ -150,15 +149,8 @@ class _Design:
         return {k: np.concatenate([h[k] for h in halves]) for k in self.summary_names}
 
     def _run_points(self, x: Array) -> dict[str, Array]:
-        options = dict(self.run_options)
-        starts = start_elements(self.system)
-        for k, n in enumerate(self.names):
-            vector, element = starts.get(n, ("parameters", n))
-            options[vector] = {**(options.get(vector) or {}), element: x[:, k]}
         self.runs += len(x)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            run = self.sim.run(self.seconds, batch=len(x), progress=False, keep="final", **options, **self.settings)
+        run = run_points(self.sim, self.seconds, self.names, x, self.run_options, keep="final", **self.settings)
         is_finite = np.array([stop.reason != "not finite" for stop in run.stops])
         return {k: np.where(is_finite, np.asarray(run[k])[..., 0], np.nan) for k in self.summary_names}
 
@@ -180,11 +172,8 @@ class _Design:
     @property
     def nominal(self) -> Array:
         """Nominal values of the design numbers."""
-        starts, m = start_elements(self.system), self.system.mechanism
-        start_values = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {
-            z.name: z.initial for z in self.system.states
-        }
-        return np.array([start_values.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
+        starts, values = start_elements(self.system), start_defaults(self.system)
+        return np.array([values.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
 
 
 def _search(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.identify.experiments import Experiment
+from bellcrank.identify.experiments import Experiment, time_derivative
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.systems import System
 
@@ -81,13 +81,13 @@ class RateResiduals:
         for e in self.measured:
             q = np.stack([e.seen[f"{n}.q"] for n in m.columns[0]], axis=1)
             has = all(f"{n}.v" in e.seen for n in m.columns[1])
-            v = np.stack([e.seen[f"{n}.v"] for n in m.columns[1]], axis=1) if has else _time_derivative(q, e.t)
+            v = np.stack([e.seen[f"{n}.v"] for n in m.columns[1]], axis=1) if has else time_derivative(q, e.t)
             x = np.stack([e.seen[z.name] for z in s.states], axis=1) if s.states else np.zeros((len(q), 0))
             u = np.zeros((len(q), len(s.inputs)))
             for k, n in enumerate(s.inputs):
                 u[:, k] = e.inputs.get(n, s.defaults.get(n, 0.0))
             u[1:] = 0.5 * (u[1:] + u[:-1])  # an input holds from its sample on; central differences cover both sides
-            dy = np.concatenate([_time_derivative(v, e.t), _time_derivative(x, e.t)], axis=1)
+            dy = np.concatenate([time_derivative(v, e.t), time_derivative(x, e.t)], axis=1)
             inner = slice(2, -2)  # differences are less accurate at the ends
             parts.append([a[inner] for a in (e.t, np.concatenate([q, v, x], axis=1), u, dy)])
         t, y, u, dy = (np.concatenate(p) for p in zip(*parts, strict=True))
@@ -119,7 +119,3 @@ class RateResiduals:
     def costs(self, x: Array, noise: Array) -> Array:
         """Return the sum of squares in units of `noise` at each of the points `x` (points, free)."""
         return np.array([float(((self.off(one)[0] / noise[:, None]) ** 2).sum()) for one in x])
-
-
-def _time_derivative(x: Array, t: Array) -> Array:
-    return np.asarray(np.gradient(x, t, axis=0, edge_order=2)) if x.shape[1] else x

@@ -1,4 +1,8 @@
-"""Measured experiments: columns over equal time steps, from records, files or mappings, checked before any run."""
+"""Measurements, checked before any run: experiments for `bc.fit`, and motions with forces for regressors.
+
+Experiments are columns over equal time steps, from records, files or mappings. Files of motions have the columns t,
+JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
-from bellcrank.identify.measurement import checked_table
+from bellcrank.identify.loop_branch import Branch
 from bellcrank.identify.regressors import MAX_MEASURED
+from bellcrank.model import Mechanism
 from bellcrank.record import Record, load_record
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System
@@ -128,3 +133,84 @@ def _split_heads(table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, st
         columns[name] = x
         column_units[name] = shape[2].strip() if shape else ""
     return columns, column_units
+
+
+# -- motions and forces
+
+
+def read_measurement(
+    m: Mechanism, path: Path, actuated: Sequence[str] = (), guess: Any = None
+) -> tuple[Array, Array, Array, Array]:
+    """Return q, v, a and tau (samples, n each) from a file.
+
+    Velocities and accelerations that are missing are computed by differences. With closed loops the driven joints are
+    enough: the others follow, on the branch that is assembled from a guess.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    path
+        File of the measurement.
+    actuated
+        Driven joints; all joints by default.
+    guess
+        Guess of a configuration on the branch.
+    """
+    table = checked_table(read_table(path), str(path))
+    driven = tuple(actuated) or m.columns[1]
+    if m.loops and not {f"{n}.q" for n in m.columns[0]} <= set(table):
+        q, v, a, _ = Branch(m, driven, guess).motion(*_motion(table, driven, str(path)))
+    elif m.nq != m.nv:
+        raise InputError(f'"{m.name}" has quaternions; measurement files are for one-coordinate joints.')
+    else:
+        q, v, a = _motion(table, m.columns[1], str(path))
+    return q, v, a, _stack_columns(table, driven, "tau", str(path))
+
+
+def _motion(table: Mapping[str, Array], names: Sequence[str], where: str) -> tuple[Array, Array, Array]:
+    t, q = table["t"], _stack_columns(table, names, "q", where)
+    rates = [q]
+    for kind in "va":
+        is_measured = f"{names[0]}.{kind}" in table
+        rates.append(_stack_columns(table, names, kind, where) if is_measured else time_derivative(rates[-1], t))
+    return q, rates[1], rates[2]
+
+
+def time_derivative(x: Array, t: Array) -> Array:
+    """Return the derivative of `x` (samples, n) at the times `t` by differences."""
+    return np.asarray(np.gradient(x, t, axis=0, edge_order=2)) if x.shape[1] else x
+
+
+def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
+    """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
+    if "t" not in table:
+        raise ReadError(f'{where}: {unknown("column", "t", table)} The time column is named "t".')
+    columns: dict[str, Array] = {}
+    for name, x in table.items():
+        x = np.asanyarray(x)
+        if x.dtype.kind not in "fiu":
+            raise ReadError(f'{where}: column "{name}" has text; expected numbers.')
+        if np.ma.is_masked(x):
+            raise ReadError(f'{where}: column "{name}" has masked entries; expected numbers. Omit these rows.')
+        if x.shape != np.asarray(table["t"]).shape:
+            raise ReadError(f'{where}: column "{name}" has the length {len(x)}, and t {len(table["t"])}.')
+        bad = np.flatnonzero(~np.isfinite(x.astype(float)))
+        if len(bad):
+            raise ReadError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
+        columns[name] = np.asarray(x, float)
+    t = columns["t"]
+    if len(t) < 3:
+        raise ReadError(f"{where}: {len(t)} rows; expected at least three.")
+    reversals = np.flatnonzero(np.diff(t) <= 0)
+    if len(reversals):
+        k = int(reversals[0])
+        raise ReadError(f"{where}: the time runs backwards: t is {t[k]:g} in row {k} and {t[k + 1]:g} in row {k + 1}.")
+    return columns
+
+
+def _stack_columns(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
+    for n in names:
+        if f"{n}.{kind}" not in table:
+            raise ReadError(f"{where}: {unknown('column', f'{n}.{kind}', table)}")
+    return np.stack([table[f"{n}.{kind}"] for n in names], axis=1)

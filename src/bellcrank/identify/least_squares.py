@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, brief
+from bellcrank.errors import InputError
 from bellcrank.identify.parameter_groups import Base
-from bellcrank.identify.regressors import MAX_MEASURED
+from bellcrank.identify.regressors import limited_array
 from bellcrank.quoting import single_line
-from bellcrank.scalar import float_array
+from bellcrank.scalar import array_argument
 from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
@@ -81,9 +81,7 @@ class Estimate:
     @cached_property
     def correlations(self) -> Array:
         """Correlation matrix of the values."""
-        size = np.sqrt(np.diag(self.covariance))
-        size = np.where(size > 0, size, 1.0)
-        return np.asarray(self.covariance / np.outer(size, size))
+        return correlation_matrix(self.covariance)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -190,20 +188,12 @@ def checked_forces(tau: Any, shape: tuple[int, int], names: Any) -> Array:
     names
         Names of the forces, for messages.
     """
-    try:
-        tau = float_array(tau)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"tau is {brief(tau)}; expected an array of real numbers.") from None
+    tau = array_argument("tau", tau)
     if tau.ndim == 1 and shape[1] == 1:
         tau = tau[:, None]
     if tau.shape != shape:
         raise InputError(f"tau has the shape {tau.shape}; expected {shape}: samples, and {', '.join(names)}.")
-    bad = np.argwhere(~(np.abs(tau) < MAX_MEASURED))
-    if len(bad):
-        raise InputError(
-            f"tau{bad[0].tolist()} is {tau[tuple(bad[0])]}; expected finite numbers, below {MAX_MEASURED:g}."
-        )
-    return np.asarray(tau)
+    return limited_array("tau", tau)
 
 
 def compress_rows(A: Array, b: Array) -> tuple[Array, Array, float]:
@@ -226,6 +216,13 @@ def _solve(parts: list[tuple[Array, Array, float]], noise: Array) -> tuple[Array
     null_directions = (Vt[rank:] / size).T
     null_directions = null_directions / np.maximum(np.linalg.norm(null_directions, axis=0), 1e-300)
     return W @ (U[:, :rank].T @ b) / size, rank, covariance, float(s[0] / s[rank - 1]), null_directions
+
+
+def correlation_matrix(covariance: Array) -> Array:
+    """Return the correlation matrix of a `covariance`; values without variance are uncorrelated."""
+    size = np.sqrt(np.diag(covariance))
+    size = np.where(size > 0, size, 1.0)
+    return np.asarray(covariance / np.outer(size, size))
 
 
 def direction_texts(names: tuple[str, ...], directions: Array) -> tuple[str, ...]:

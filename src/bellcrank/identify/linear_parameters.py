@@ -19,13 +19,16 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.model import Mechanism
-from bellcrank.model.parts import Body, Spring, matrix, triple
+from bellcrank.model.parts import Body, Joint, Spring, matrix, triple
 from bellcrank.parameters import has_free
 
 Array = np.ndarray[Any, Any]
 BODY_NUMBERS = ("mass", "mx", "my", "mz", "ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 JOINT_NUMBERS = ("armature", "damping", "friction", "stiffness", "offset")
 SPRING_NUMBERS = ("spring stiffness", "spring preload", "spring damping")
+PART_TYPES: dict[str, type] = {
+    **dict.fromkeys(BODY_NUMBERS, Body), **dict.fromkeys(JOINT_NUMBERS, Joint), **dict.fromkeys(SPRING_NUMBERS, Spring)
+}  # fmt: skip
 UNITS = {
     "mass": "kg", **dict.fromkeys(BODY_NUMBERS[1:4], "kg m"), **dict.fromkeys(BODY_NUMBERS[4:], "kg m^2"),
     "spring stiffness": "N/m", "spring preload": "N", "spring damping": "N s/m",
@@ -86,30 +89,31 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
             raise InputError(f"joints: {unknown('number of a joint', kind, JOINT_NUMBERS)}")
     numbers = [Number(b.name, kind) for b in m.bodies for kind in BODY_NUMBERS]
     for j in m.joints:
-        has = {"armature": j.armature, "damping": j.damping, "friction": j.friction, "stiffness": j.stiffness}
-        kinds = [k for k in JOINT_NUMBERS if (has.get(k) or (k == "offset" and j.stiffness and j.rest))]
+        kinds = [kind for kind, x in _part_values(j).items() if x]
         numbers += [Number(j.name, kind) for kind in (kinds if joints is None else joints)]
     for s in m.springs:
-        has = {"spring stiffness": s.stiffness, "spring preload": s.length, "spring damping": s.damping}
-        numbers += [Number(s.name, kind) for kind in SPRING_NUMBERS if has[kind]]
+        numbers += [Number(s.name, kind) for kind, x in (_part_values(s) | {"spring preload": s.length}).items() if x]
     return tuple(numbers)
+
+
+def _part_values(part: Body | Joint | Spring) -> dict[str, float]:
+    """Return the values of all numbers of a part, by kind."""
+    if isinstance(part, Body):
+        return dict(zip(BODY_NUMBERS, inertial_numbers(part), strict=True))
+    if isinstance(part, Spring):
+        return dict(zip(SPRING_NUMBERS, (part.stiffness, part.stiffness * part.length, part.damping), strict=True))
+    return {kind: getattr(part, kind) for kind in JOINT_NUMBERS[:4]} | {"offset": -part.stiffness * part.rest}
 
 
 def check_numbers(m: Mechanism, numbers: Sequence[Number]) -> tuple[Number, ...]:
     """Return `numbers`, or raise an InputError if mechanism `m` does not have one of them."""
-    kinds = (
-        dict.fromkeys(BODY_NUMBERS, m.bodies)
-        | dict.fromkeys(JOINT_NUMBERS, m.joints)
-        | dict.fromkeys(SPRING_NUMBERS, m.springs)
-    )
-    parts = {kind: {part.name for part in those} for kind, those in kinds.items()}
+    names = {Body: {b.name for b in m.bodies}, Joint: {j.name for j in m.joints}, Spring: {s.name for s in m.springs}}
     for n in numbers:
-        if not isinstance(n, Number) or n.kind not in parts:
+        if not isinstance(n, Number) or n.kind not in PART_TYPES:
             raise InputError(f"numbers has {brief(n)}; expected those of identify.numbers_of(m).")
-        if n.part not in parts[n.kind]:
-            raise InputError(
-                f'"{n.name}" is not a number of "{m.name}": {unknown("part", n.part, sorted(parts[n.kind]))}'
-            )
+        known = names[PART_TYPES[n.kind]]
+        if n.part not in known:
+            raise InputError(f'"{n.name}" is not a number of "{m.name}": {unknown("part", n.part, sorted(known))}')
     return tuple(numbers)
 
 
@@ -135,21 +139,9 @@ def values_of(m: Mechanism, numbers: Sequence[Number]) -> Array:
         If the mechanism does not have one of them.
     """
     check_numbers(m, numbers)
-    tens = {b.name: inertial_numbers(b) for b in m.bodies}
-    joints = {j.name: j for j in m.joints}
-    springs = {s.name: s for s in m.springs}
-    values = []
-    for n in numbers:
-        if n.kind in BODY_NUMBERS:
-            values.append(tens[n.part][BODY_NUMBERS.index(n.kind)])
-        elif n.kind in SPRING_NUMBERS:
-            s = springs[n.part]
-            kinds = {"spring stiffness": s.stiffness, "spring damping": s.damping}
-            values.append(kinds.get(n.kind, s.stiffness * s.length))
-        else:
-            j = joints[n.part]
-            values.append(-j.stiffness * j.rest if n.kind == "offset" else getattr(j, n.kind))
-    return np.array(values, float)
+    parts: tuple[Body | Joint | Spring, ...] = (*m.bodies, *m.joints, *m.springs)
+    values = {(part.name, type(part)): _part_values(part) for part in parts}
+    return np.array([values[n.part, PART_TYPES[n.kind]][n.kind] for n in numbers], float)
 
 
 def inertial_numbers(b: Body) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.experiments import Experiment
+from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.systems import System, system
 
@@ -40,6 +41,41 @@ def start_elements(s: System) -> dict[str, tuple[str, str]]:
     q, v = s.mechanism.columns
     elements = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
     return elements | {z.name: ("x0", z.name) for z in s.states}
+
+
+def start_defaults(s: System) -> dict[str, float]:
+    """Return the values of the elements of the start of system `s`, where they are not zero, by column name."""
+    positions = zip(s.mechanism.columns[0], s.mechanism.neutral(), strict=True)
+    return {f"{n}.q": x for n, x in positions} | {z.name: z.initial for z in s.states}
+
+
+def run_points(
+    sim: Simulator, seconds: float, names: Sequence[str], x: Array, given: Mapping[str, Any], **settings: Any
+) -> Record:
+    """Run a plant at points of some numbers, in one batch without warnings.
+
+    Parameters
+    ----------
+    sim
+        Simulator of the plant.
+    seconds
+        Duration, s.
+    names
+        Names of the numbers: parameters, or elements of the start.
+    x
+        Points, (points, names).
+    given
+        Starts, parameters and inputs of all runs.
+    settings
+        Further arguments of Simulator.run.
+    """
+    options, starts = dict(given), start_elements(sim.system)
+    for k, name in enumerate(names):
+        vector, element = starts.get(name, ("parameters", name))
+        options[vector] = {**(options.get(vector) or {}), element: x[:, k]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sim.run(seconds, batch=len(x), progress=False, **options, **settings)
 
 
 def _pad_to_length(column: Array, e: Experiment) -> Array:
@@ -92,23 +128,10 @@ class PlantModel:
         return y, np.moveaxis(J, 1, -1)
 
     def _run(self, sim: Simulator, x: Array, e: Experiment) -> Any:
-        start_values: dict[str, Any] = {
-            k: dict(self.fixed_values.get(k) or {}) for k in ("q0", "v0", "x0", "parameters")
-        }
-        elements = start_elements(self.system)
-        for k, name in enumerate(self.free):
-            if name in elements:
-                vector, element = elements[name]
-                start_values[vector][element] = x[:, k]
-            else:
-                start_values["parameters"][name] = x[:, k]
-        input_columns = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return sim.run(
-                float(e.t[-1]), inputs=input_columns or None, input_step=e.gap if input_columns else None,
-                step=self._step(e), every=e.gap, batch=len(x), progress=False, **start_values, **self.run_options,
-            )  # fmt: skip
+        inputs = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
+        given = {**self.fixed_values, "inputs": inputs or None, "input_step": e.gap if inputs else None}
+        options = {"step": self._step(e), "every": e.gap, **self.run_options}
+        return run_points(sim, float(e.t[-1]), self.free, x, given, **options)
 
     def _step(self, e: Experiment) -> float | None:
         if self._simulator.integrator.adaptive:

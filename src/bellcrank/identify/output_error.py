@@ -16,7 +16,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
 from bellcrank.identify.equation_error import equation_error
 from bellcrank.identify.experiments import Experiment, experiments
-from bellcrank.identify.model_runs import PlantModel, start_elements, with_free
+from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run_arguments import as_tuple, real_number
@@ -194,11 +194,11 @@ def _starting_point(
     measured: Sequence[Experiment],
 ) -> Array:  # fmt: skip
     """Return the starting point of the search."""
-    m, starts = s.mechanism, start_elements(s)
+    starts = start_elements(s)
     for n in begin or {}:
         if n not in names:
             raise InputError(f"begin: {unknown('free number', n, names)}")
-    default_values = {f"{n}.q": x for n, x in zip(m.columns[0], m.neutral())} | {z.name: z.initial for z in s.states}
+    default_values = start_defaults(s)
     for n in set(names) & starts.keys():
         first_values = [float(e.seen[n][0]) for e in measured if n in e.seen and e.t[0] == 0.0]
         if len(first_values) == len(measured) and np.isfinite(first_values).all():

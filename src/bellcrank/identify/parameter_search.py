@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.identify.least_squares import direction_texts
+from bellcrank.identify.least_squares import correlation_matrix, direction_texts
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
@@ -258,11 +258,14 @@ class FitProblem:
             J = np.concatenate([J, leash * np.eye(n)])
         return r, J
 
+    def _all_slopes(self, J: Array, sigma: Array) -> Array:
+        """Return the slopes of residuals in units of the noise, and of the priors, by the scaled numbers."""
+        scaled = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
+        return np.concatenate([scaled, self._prior(self.nominal)[1]])
+
     def _unidentified(self, J: Array, sigma: Array) -> tuple[tuple[str, ...], Array]:
         """Return the unidentified directions as text, and a mask of one number to hold for each of them."""
-        A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
-        A = np.concatenate([A, self._prior(self.nominal)[1]])
-        _, s, Vt = np.linalg.svd(A, full_matrices=False)
+        _, s, Vt = np.linalg.svd(self._all_slopes(J, sigma), full_matrices=False)
         weak = s * MAX_RELATIVE_ERROR < 1.0
         held_mask = np.zeros(len(self.names), bool)
         for d in Vt[weak]:
@@ -285,19 +288,14 @@ class FitProblem:
 
     def _result(self, residuals: Any, x: Array, sigma: Array, active: Array, words: tuple[str, ...]) -> Fit:
         r, J = self._final(residuals, x, sigma)
-        A = (J / sigma[:, None, None] * self.size).reshape(-1, len(self.names))
-        A = np.concatenate([A, self._prior(x)[1]])[:, active]
+        A = self._all_slopes(J, sigma)[:, active]
         C = np.zeros((len(self.names), len(self.names)))
         C[np.ix_(active, active)] = np.linalg.pinv(A.T @ A) * np.outer(self.size[active], self.size[active])
         errors = np.where(active, np.sqrt(np.diag(C)), np.inf)
-        safe = np.where(active, np.sqrt(np.diag(C)), 1.0)
-        safe = np.where(safe > 0, safe, 1.0)
         held = tuple(n for n, a in zip(self.names, active) if not a)
         misfit = float(np.sqrt(((r / sigma[:, None]) ** 2).mean()))
         column_noise = dict(zip(residuals.columns, sigma.tolist(), strict=True))
-        return Fit(
-            self.names, x, errors, C, C / np.outer(safe, safe), column_noise, words, held, misfit, residuals.runs
-        )
+        return Fit(self.names, x, errors, C, correlation_matrix(C), column_noise, words, held, misfit, residuals.runs)
 
 
 def _check_size(argument: str, x: float) -> None:

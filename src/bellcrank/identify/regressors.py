@@ -20,13 +20,13 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import forward_sweep
 from bellcrank.dynamics.tree_sweeps import poses
-from bellcrank.errors import InputError, brief
+from bellcrank.errors import InputError
 from bellcrank.identify.linear_parameters import BODY_NUMBERS, Number, check_numbers, numbers_of
 from bellcrank.model import Mechanism
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.parts import Frame
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import float_array
+from bellcrank.scalar import array_argument
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, SymMat, Vec, euler_moment, vec
 
 Array = np.ndarray[Any, Any]
@@ -272,16 +272,18 @@ def _axis(kind: str) -> Vec:
 
 
 def _checked_samples(m: Mechanism, name: str, x: Any, n: int) -> Array:
-    try:
-        array: Array = float_array(x)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} is {brief(x)}; expected an array of real numbers.") from None
-    x = array[None] if array.ndim == 1 else array
-    if x.ndim != 2 or x.shape[1] != n:
-        raise InputError(f'{name} has the shape {x.shape}; expected (samples, {n}) for "{m.name}".')
+    array = array_argument(name, x)
+    array = array[None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[1] != n:
+        raise InputError(f'{name} has the shape {array.shape}; expected (samples, {n}) for "{m.name}".')
+    return limited_array(name, array)
+
+
+def limited_array(name: str, x: Array) -> Array:
+    """Return the measured values `x`, or raise an InputError that mentions `name` if one is not below MAX_MEASURED."""
     bad = np.argwhere(~(np.abs(x) < MAX_MEASURED))
     if len(bad):
         raise InputError(
             f"{name}{bad[0].tolist()} is {x[tuple(bad[0])]}; expected finite numbers, below {MAX_MEASURED:g}."
         )
-    return np.asarray(x)
+    return x

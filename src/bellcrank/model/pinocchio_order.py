@@ -18,7 +18,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.scalar import float_array
+from bellcrank.scalar import array_argument
 
 PLAIN_FORM, COSINE_FORM, SINE_FORM = 0, 1, 2
 
@@ -151,10 +151,7 @@ class PinocchioOrder:
         return forces
 
     def _checked_array(self, x: Any, size: int, name: str) -> Array:
-        try:
-            array = float_array(x)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{self.called}: {name} is {brief(x)}; expected an array of {size} numbers.") from None
+        array = array_argument(f"{self.called}: {name}", x, f"an array of {size} numbers")
         if not array.ndim or array.shape[-1] != size:
             raise InputError(f"{self.called}: {name} has the shape {array.shape}; expected (..., {size}).")
         return array

@@ -19,7 +19,7 @@ from bellcrank.errors import ModelError, brief
 from bellcrank.model.flexible_body import vee
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import name_problem
-from bellcrank.scalar import float_array, is_real, is_whole
+from bellcrank.scalar import array_argument, is_real, is_whole
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
@@ -119,10 +119,11 @@ def flexible(
 
 def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, Any, Array, int]:
     """Return the matrices, the positions of the nodes, and the number of displacements of each."""
-    places = real_array("nodes", nodes)
+    places = array_argument("flexible: nodes", nodes, error=ModelError)
     if places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places)):
         raise ModelError(f"flexible: nodes has the shape {places.shape}; expected the positions of nodes, (n, 3).")
-    K, M = (A if is_sparse(A) else real_array(name, A) for name, A in (("K", K), ("M", M)))
+    given = {"flexible: K": K, "flexible: M": M}
+    K, M = (A if is_sparse(A) else array_argument(name, A, error=ModelError) for name, A in given.items())
     each = K.shape[0] / max(1, len(places)) if K.ndim == 2 else 0.0
     if K.shape != M.shape or each not in (3.0, 6.0):
         raise ModelError(
@@ -133,14 +134,6 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
     if not is_real(below):
         raise ModelError(f"flexible: below is {brief(below)}; expected a frequency in Hz.")
     return K, M, places, int(each)
-
-
-def real_array(name: str, given: Any) -> Array:
-    """Return the argument `given` as an array of real numbers; `name` is for errors."""
-    try:
-        return float_array(given)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"flexible: {name} is {brief(given)}; expected an array of real numbers.") from None
 
 
 def moments_from_nodes(
