@@ -33,75 +33,15 @@ from bellcrank.zoo.loops import (
 )
 from bellcrank.zoo.published import data, excavator, planar3r, puma600, puma_saha, slider_fourbar, stanford, torso
 
-# In the order a newcomer should meet them.
-TABLE: dict[str, Callable[..., Mechanism]] = {
-    maker.__name__: maker
-    for maker in (
-        pendulum,
-        planar3r,
-        puma600,
-        puma_saha,
-        stanford,
-        torso,
-        excavator,
-        slider_fourbar,
-        four_bar,
-        n_four_bar,
-        four_bars,
-        parallel_cranks,
-        ring,
-        track,
-        rope,
-        scissor,
-        rod_pendulum,
-        andrews,
-        bricard,
-        stewart,
-        delta,
-        double_wishbone,
-        excavator_linkage,
-        excavator_flexible,
-        chain,
-        tree,
-        tied_tree,
-        random_tree,
-    )
-}
-
-__all__ = [
-    "andrews",
-    "bricard",
-    "chain",
-    "data",
-    "delta",
-    "double_wishbone",
-    "excavator",
-    "excavator_flexible",
-    "excavator_linkage",
-    "four_bar",
-    "four_bars",
-    "load",
-    "n_four_bar",
-    "names",
-    "parallel_cranks",
-    "pendulum",
-    "planar3r",
-    "puma600",
-    "puma_saha",
-    "random_tree",
-    "ring",
-    "rod_pendulum",
-    "rope",
-    "scissor",
-    "slider_fourbar",
-    "stanford",
-    "start",
-    "stewart",
-    "tied_tree",
-    "torso",
-    "track",
-    "tree",
-]
+# The functions of this package, then the mechanisms in the order a newcomer should meet them.
+__all__ = [  # noqa: RUF022
+    "data", "load", "names", "start",
+    "pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "excavator", "slider_fourbar", "four_bar",
+    "n_four_bar", "four_bars", "parallel_cranks", "ring", "track", "rope", "scissor", "rod_pendulum", "andrews",
+    "bricard", "stewart", "delta", "double_wishbone", "excavator_linkage", "excavator_flexible", "chain", "tree",
+    "tied_tree", "random_tree",
+]  # fmt: skip
+TABLE: dict[str, Callable[..., Mechanism]] = {name: globals()[name] for name in __all__[4:]}
 
 
 def names() -> tuple[str, ...]:

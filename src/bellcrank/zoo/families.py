@@ -32,6 +32,8 @@ MAX_BODIES = 100_000  # bodies
 MAX_LOOP_BODIES = 10_000  # bodies of mechanisms with loops, whose equations are not yet shared
 SECONDS_PER_BODY, BYTES_PER_BODY = 3e-4, 6e3  # to build one body
 LINK_LENGTH, LINK_WIDTH, LINK_MASS = 0.4, 0.1, 2.0  # m, m and kg, of the links of chain and tree
+_SIDE = LINK_MASS * (LINK_LENGTH**2 + LINK_WIDTH**2) / 12
+LINK_MOMENTS = (_SIDE, _SIDE, LINK_MASS * LINK_WIDTH**2 / 6)  # kg m^2
 
 
 @explain_impossible_mechanism
@@ -230,8 +232,7 @@ def _family(name: str, n: int, branching: int, joints: str | Sequence[str], twis
     kinds = _kinds(joints)
     rng = generator(seed)
     bodies, joint_list, depth = [], [], [0] * n
-    side, along = LINK_MASS * (LINK_LENGTH**2 + LINK_WIDTH**2) / 12, LINK_MASS * LINK_WIDTH**2 / 6
-    inertia = matrix(np.diag([side, side, along]))
+    inertia = matrix(np.diag(LINK_MOMENTS))
     for i in range(n):
         parent = (i - 1) // branching if i else -1
         depth[i] = depth[parent] + 1 if i else 0

@@ -14,8 +14,9 @@ from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.zoo.argument_checks import explain_impossible_mechanism
-from bellcrank.zoo.families import LINK_LENGTH, LINK_MASS, LINK_WIDTH, MAX_LOOP_BODIES, checked_count
-from bellcrank.zoo.loops import GRAVITY, Z, _add_rod
+from bellcrank.zoo.families import LINK_LENGTH, LINK_MASS, LINK_MOMENTS, LINK_WIDTH, MAX_LOOP_BODIES, checked_count
+from bellcrank.zoo.loops import GRAVITY, Z
+from bellcrank.zoo.published import add_rod
 
 TROLLEY_MASS = 40.0  # kg
 DAMPING_RATE_HZ = 2.0  # 1/s, damping of a link's rotation, relative to its inertia m L^2
@@ -57,8 +58,8 @@ def scissor(n: int = 4, angle: float = 0.5, length: float = 2.0) -> Mechanism:
     for i in range(n):
         left, right = corner[i], corner[i] + wide * X
         middle = left + (wide * X + high * Y) / 2
-        _add_rod(b, f"rise{i}", left, right + high * Y, density=3.0)  # rises from the left foot to the right
-        _add_rod(b, f"fall{i}", right, left + high * Y, density=3.0)
+        add_rod(b, f"rise{i}", left, right + high * Y, density=3.0)  # rises from the left foot to the right
+        add_rod(b, f"fall{i}", right, left + high * Y, density=3.0)
         b.joint(f"left{i}", "revolute", f"fall{i - 1}" if i else "ground", f"rise{i}", point=left, axis=Z)
         b.joint(f"middle{i}", "revolute", f"rise{i}", f"fall{i}", point=middle, axis=Z)
         b.joint(f"right{i}", "revolute", f"rise{i - 1}" if i else "shoe", f"fall{i}", point=right, axis=Z)
@@ -108,7 +109,7 @@ def track(n: int = 90, pitch: float = 0.2, radius: float = 0.4) -> Mechanism:
     points = _close_polygon(points)
     b = Builder(f"track{n}", gravity=GRAVITY)
     for i in range(n):
-        _add_rod(b, f"shoe{i}", points[i], points[i + 1], mass=15.0, radius=0.03)
+        add_rod(b, f"shoe{i}", points[i], points[i + 1], mass=15.0, radius=0.03)
         b.joint(f"pin{i}", "revolute", f"shoe{i - 1}" if i else "ground", f"shoe{i}", point=points[i], axis=Z)
     b.joint("closing", "revolute", f"shoe{n - 1}", "ground", point=points[0], axis=Z)
     return b.build()
@@ -145,7 +146,7 @@ def four_bars(n: int = 4) -> Mechanism:
         foot = 0.6 * i * X
         tip, pivot, meet = foot + 0.1 * X, foot + 0.4 * X, foot + 0.25 * X + 0.2 * Y
         for name, begin, end in (("crank", foot, tip), ("coupler", tip, meet), ("rocker", pivot, meet)):
-            _add_rod(b, f"{name}{i}", begin, end, density=2.0)
+            add_rod(b, f"{name}{i}", begin, end, density=2.0)
         b.joint(f"A{i}", "revolute", "ground", f"crank{i}", point=foot, axis=Z)
         b.joint(f"B{i}", "revolute", f"crank{i}", f"coupler{i}", point=tip, axis=Z)
         b.joint(f"D{i}", "revolute", "ground", f"rocker{i}", point=pivot, axis=Z)
@@ -181,12 +182,11 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
         raise InputError(f"zoo: {ties} ties; a tree of {n} bodies has leaves for {len(leaves) // 4} of them.")
     b = Builder(f"tied_tree{n}x{ties}")
     base_points: list[Array] = []
-    side, along = LINK_MASS * (LINK_LENGTH**2 + LINK_WIDTH**2) / 12, LINK_MASS * LINK_WIDTH**2 / 6
     up, across = np.array([0.0, 0.0, LINK_LENGTH]), np.array([0.0, LINK_WIDTH, 0.0])
     for i in range(n):
         parent = (i - 1) // 2
         base_points.append(np.zeros(3) if not i else base_points[parent] + up + ((i - 1) % 2 - 0.5) * across)
-        b.body(f"link{i}", mass=LINK_MASS, com=base_points[i] + up / 2, inertia=(side, side, along))
+        b.body(f"link{i}", mass=LINK_MASS, com=base_points[i] + up / 2, inertia=LINK_MOMENTS)
         axis = (1.0, 0.0, 0.0) if (i + 1).bit_length() % 2 else (0.0, 0.0, 1.0)
         b.joint(
             f"joint{i}", "revolute", f"link{parent}" if i else "ground", f"link{i}", point=base_points[i], axis=axis
@@ -236,7 +236,7 @@ def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
         b.body(f"{name}_trolley", mass=TROLLEY_MASS, com=end, inertia=(0.4, 0.4, 0.4))
         b.joint(name, "prismatic", "ground", f"{name}_trolley", point=end, axis=tuple(X))
     for i in range(n):
-        _add_rod(b, f"link{i}", points[i], points[i + 1], mass=weight, radius=link / 8)
+        add_rod(b, f"link{i}", points[i], points[i + 1], mass=weight, radius=link / 8)
         before = f"link{i - 1}" if i else "left_trolley"
         b.joint(
             f"pin{i}",

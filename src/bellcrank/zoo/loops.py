@@ -17,7 +17,7 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count
-from bellcrank.zoo.published import data
+from bellcrank.zoo.published import add_rod, data
 
 GRAVITY = (0.0, -9.81, 0.0)
 Z = (0.0, 0.0, 1.0)
@@ -105,9 +105,9 @@ def four_bar(ground: float = 0.4, crank: float = 0.1, coupler: float = 0.35, roc
     along = (coupler**2 - rocker**2 + gap**2) / (2 * gap)
     meet = tip + along * pivot_offset / gap + sqrt(coupler**2 - along**2) * np.array([0.0, 1.0, 0.0])
     b = Builder("four_bar", gravity=GRAVITY)
-    _add_rod(b, "crank", (0, 0, 0), tip, density=2.0)
-    _add_rod(b, "coupler", tip, meet, density=2.0)
-    _add_rod(b, "rocker", (ground, 0, 0), meet, density=2.0)
+    add_rod(b, "crank", (0, 0, 0), tip, density=2.0)
+    add_rod(b, "coupler", tip, meet, density=2.0)
+    add_rod(b, "rocker", (ground, 0, 0), meet, density=2.0)
     b.joint("A", "revolute", "ground", "crank", point=(0, 0, 0), axis=Z)
     b.joint("B", "revolute", "crank", "coupler", point=tip, axis=Z)
     b.joint("C", "revolute", "coupler", "rocker", point=meet, axis=Z)
@@ -141,11 +141,11 @@ def n_four_bar(n: int = 2) -> Mechanism:
     size, mass = table["length"], table["mass"]
     b = Builder(f"n_four_bar{n}", gravity=GRAVITY)
     for i in range(n + 1):
-        _add_rod(b, f"rod{i}", (i * size, 0, 0), (i * size, size, 0), mass)
+        add_rod(b, f"rod{i}", (i * size, 0, 0), (i * size, size, 0), mass)
         b.joint(f"A{i}", "revolute", "ground", f"rod{i}", point=(i * size, 0, 0), axis=Z)
     for i in range(n):
         left, right = (i * size, size, 0), ((i + 1) * size, size, 0)
-        _add_rod(b, f"top{i}", left, right, mass)
+        add_rod(b, f"top{i}", left, right, mass)
         b.joint(f"B{i}", "revolute", f"rod{i}", f"top{i}", point=left, axis=Z)
         b.joint(f"C{i}", "revolute", f"top{i}", f"rod{i + 1}", point=right, axis=Z)
     b.frame("B0", "rod0", point=(0, size, 0))
@@ -179,7 +179,7 @@ def ring(n: int = 12, radius: float = 1.0) -> Mechanism:
     b = Builder(f"ring{n}", gravity=GRAVITY)
     corners = [_circle_point(radius, pi / 2 + 2 * pi * i / n, 0.0) - np.array([0.0, radius, 0.0]) for i in range(n)]
     for i in range(n):
-        _add_rod(b, f"rod{i}", corners[i], corners[(i + 1) % n], density=1.0)
+        add_rod(b, f"rod{i}", corners[i], corners[(i + 1) % n], density=1.0)
         b.joint(f"A{i}", "revolute", f"rod{i - 1}" if i else "ground", f"rod{i}", point=corners[i], axis=Z)
     b.joint("closing", "revolute", f"rod{n - 1}", "ground", point=corners[0], axis=Z)
     return b.build()
@@ -207,9 +207,9 @@ def parallel_cranks(n: int = 3) -> Mechanism:
         If `n` is not an integer in its range.
     """
     b = Builder(f"parallel_cranks{checked_count(n, 'n', least=2, most=MAX_LOOP_BODIES)}", gravity=GRAVITY)
-    _add_rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
+    add_rod(b, "bar", (0, 1, 0), (n - 1, 1, 0), density=1.0)
     for i in range(n):
-        _add_rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)
+        add_rod(b, f"crank{i}", (i, 0, 0), (i, 1, 0), density=1.0)
         b.joint(f"A{i}", "revolute", "ground", f"crank{i}", point=(i, 0, 0), axis=Z)
         b.joint(f"B{i}", "revolute", f"crank{i}", "bar", point=(i, 1, 0), axis=Z)
     return b.build()
@@ -266,7 +266,7 @@ def bricard() -> Mechanism:
     corners = table["length"] * np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
     b = Builder("bricard", gravity=GRAVITY)
     for i in range(5):
-        _add_rod(b, f"rod{i + 1}", corners[i], corners[i + 1], table["mass"])
+        add_rod(b, f"rod{i + 1}", corners[i], corners[i + 1], table["mass"])
     ring = ["ground", *(f"rod{i + 1}" for i in range(5)), "ground"]
     for i in range(6):
         before, after = corners[i] - corners[i - 1], corners[(i + 1) % 6] - corners[i]
@@ -305,8 +305,8 @@ def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Me
         leg = (head - foot) / np.linalg.norm(head - foot)
         across = np.cross(Z, leg) / np.linalg.norm(np.cross(Z, leg))
         middle = (foot + head) / 2
-        _add_rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
-        _add_rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
+        add_rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
+        add_rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
         b.joint(
             f"U{i + 1}",
             "universal",
@@ -341,11 +341,11 @@ def delta() -> Mechanism:
         out, across = _circle_point(1.0, 2 * pi / 3 * i, 0.0), _circle_point(1.0, 2 * pi / 3 * i + pi / 2, 0.0)
         shoulder, elbow, wrist = base * out, (base + arm) * out, hand * out - drop * np.array(Z)
         along = (wrist - elbow) / rod
-        _add_rod(b, f"arm{i + 1}", shoulder, elbow, mass=0.8, radius=0.02)
+        add_rod(b, f"arm{i + 1}", shoulder, elbow, mass=0.8, radius=0.02)
         b.joint(f"shoulder{i + 1}", "revolute", "ground", f"arm{i + 1}", point=shoulder, axis=across)
         for letter, aside in (("a", wide * across), ("b", -wide * across)):
             name = f"{i + 1}{letter}"
-            _add_rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
+            add_rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
             second = np.cross(along, across)
             b.joint(
                 f"U{name}",
@@ -392,18 +392,6 @@ def double_wishbone(damping: float = 1500.0) -> Mechanism:
     b.spring("strut", "ground", "lower", mount, foot, stiffness=35e3, length=0.55, damping=damping)
     b.frame("hub", "upright", point=(0.0, 0.78, 0.02))
     return b.build()
-
-
-def _add_rod(
-    b: Builder, name: str, p: Any, q: Any, mass: float | None = None, radius: float = 0.0, density: float = 1.0
-) -> None:
-    """Add a uniform rod from p to q; `density` in kg/m is used if no mass is given."""
-    p, q = np.asarray(p, float), np.asarray(q, float)
-    length = float(np.linalg.norm(q - p))
-    m = density * length if mass is None else mass
-    e = (q - p) / length
-    along, across = m * radius**2 / 2, m * (radius**2 / 4 + length**2 / 12)
-    b.body(name, mass=m, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))
 
 
 def _circle_point(radius: float, angle: float, z: float) -> Array:

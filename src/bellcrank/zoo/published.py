@@ -163,17 +163,11 @@ def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
     b = Builder("slider_fourbar")
     ends = {"slide": ("R2", "R5"), "crank": ("R2", "R3"), "coupler": ("R3", "R4"), "rocker": ("R4", "R5")}
     for mass, (name, (start, end)) in zip(table["mass"], ends.items(), strict=True):
-        start_point, end_point, r2 = (
-            np.array(table[start], dtype=float),
-            np.array(table[end], dtype=float),
-            table["radius"] ** 2,
-        )
-        across = mass * (
-            r2 / 4 + (end_point - start_point) @ (end_point - start_point) / 12
-        )  # moments of inertia of a cylinder
-        e = (end_point - start_point) / np.linalg.norm(end_point - start_point)
+        p, q, r2 = np.array(table[start], dtype=float), np.array(table[end], dtype=float), table["radius"] ** 2
+        across = mass * (r2 / 4 + (q - p) @ (q - p) / 12)  # moments of inertia of a cylinder
+        e = (q - p) / np.linalg.norm(q - p)
         inertia = across * np.eye(3) + (mass * r2 / 2 - across) * np.outer(e, e)
-        b.body(name, mass=mass, com=triple((start_point + end_point) / 2), inertia=inertia)
+        b.body(name, mass=mass, com=triple((p + q) / 2), inertia=inertia)
     b.joint("T1", "prismatic", "ground", "slide", axis=slide)
     b.joint("R2", "revolute", "slide", "crank", point=table["R2"], axis=axis)
     b.joint("R3", "revolute", "crank", "coupler", point=table["R3"], axis=axis)
@@ -192,34 +186,42 @@ def slider_fourbar(closed: bool = True, forces: bool = False) -> Mechanism:
     return b.build()
 
 
+def add_rod(
+    b: Builder, name: str, p: Any, q: Any, mass: float | None = None, radius: float = 0.0, density: float = 1.0
+) -> None:
+    """Add a uniform rod to a mechanism.
+
+    Parameters
+    ----------
+    b
+        Builder of the mechanism.
+    name
+        Name of the rod.
+    p, q
+        Positions of its ends, m.
+    mass
+        Mass, kg.
+    radius
+        Radius, m.
+    density
+        Mass of a metre, kg/m, if no mass is given.
+    """
+    p, q = np.asarray(p, float), np.asarray(q, float)
+    length = float(np.linalg.norm(q - p))
+    m = density * length if mass is None else mass
+    e = (q - p) / length
+    along, across = m * radius**2 / 2, m * (radius**2 / 4 + length**2 / 12)
+    b.body(name, mass=m, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))
+
+
 def _wong(name: str, table: Mapping[str, Any]) -> Mechanism:
-    return from_wong(
-        name,
-        alpha=_radians(table["alpha_deg"]),
-        mass=table["mass"],
-        k=table["k"],
-        l=table["l"],
-        inertia=table["inertia"],
-        parent=table.get("parent"),
-        names=table.get("names", ()),
-        source=table["source"],
-        lines=_lines(table),
-    )
+    given = {key: table[key] for key in ("mass", "k", "l", "inertia", "source", "parent", "names") if key in table}
+    return from_wong(name, alpha=_radians(table["alpha_deg"]), lines=_lines(table), **given)
 
 
 def _saha(name: str, table: Mapping[str, Any]) -> Mechanism:
-    return from_saha(
-        name,
-        joints=table["joints"],
-        a=table["a"],
-        b=table["b"],
-        alpha=_radians(table["alpha_deg"]),
-        mass=table["mass"],
-        r=table["r"],
-        inertia=table["inertia"],
-        source=table["source"],
-        lines=_lines(table),
-    )
+    given = {key: table[key] for key in ("joints", "a", "b", "mass", "r", "inertia", "source")}
+    return from_saha(name, alpha=_radians(table["alpha_deg"]), lines=_lines(table), **given)
 
 
 def _lines(table: Mapping[str, Any]) -> list[ReportLine]:

@@ -68,36 +68,18 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
         return ProportionalValve(numbers["flow"], min(shared["pump_pressure"], relief), relief, drops, **edges)
 
     swing = g["swing"]
-    motor = HydraulicMotor(
-        JOINTS[0],
-        valve(swing, swing["relief"]),
-        friction=swing["friction"],
-        viscous=swing["viscous"],
-        displacement=swing["displacement"],
-        volume=swing["volume"],
-        **oil,
-    )
+    numbers = {name: swing[name] for name in ("friction", "viscous", "displacement", "volume")}
+    motor = HydraulicMotor(JOINTS[0], valve(swing, swing["relief"]), **numbers, **oil)
     actuators: list[HydraulicCylinder | HydraulicMotor] = [motor]
     for name, joint, x in zip(CYLINDERS, JOINTS[1:], linkage.extensions(linkage.start), strict=True):
         cylinder = g["cylinders"][name]
         n = cylinder["count"]
-        actuators.append(
-            HydraulicCylinder(
-                joint,
-                valve(cylinder, shared["relief"]),
-                friction=n * shared["friction"],
-                viscous=n * shared["viscous"],
-                bore=cylinder["bore"],
-                rod=cylinder["rod"],
-                stroke=cylinder["stroke"],
-                offset=float(x),
-                count=n,
-                hoses=n * shared["hoses"],
-                stop_stiffness=shared["stop_stiffness"],
-                stop_damping=shared["stop_damping"],
-                **oil,
-            )
-        )
+        numbers = {
+            **{key: cylinder[key] for key in ("bore", "rod", "stroke", "count")},
+            **{key: n * shared[key] for key in ("friction", "viscous", "hoses")},  # of all cylinders together
+            **{key: shared[key] for key in ("stop_stiffness", "stop_damping")},
+        }
+        actuators.append(HydraulicCylinder(joint, valve(cylinder, shared["relief"]), offset=float(x), **numbers, **oil))
     return actuators
 
 

@@ -19,7 +19,7 @@ from bellcrank.excavators.linkage.steelwork import steelwork
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.published import data
+from bellcrank.zoo.published import add_rod, data
 
 NAME, FLEXIBLE, TRACKED = "excavator_linkage", "excavator_flexible", "excavator_tracked"
 # Attachment points of flexible bodies: {place: corner}, the body's own pin first.
@@ -101,9 +101,8 @@ def excavator_tracked(carriage: float) -> Mechanism:
         Assembled at q = 0.
     """
     b = Builder(TRACKED)
-    x, y, z = CARRIAGE_SIZE
-    I = carriage / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
-    b.body("carriage", mass=carriage, com=(0.0, 0.0, z / 2), inertia=I)
+    inertia = _box_inertia(carriage, CARRIAGE_SIZE)
+    b.body("carriage", mass=carriage, com=(0.0, 0.0, CARRIAGE_SIZE[2] / 2), inertia=inertia)
     b.joint("carriage", "floating", "ground", "carriage")
     return _build(b, rigid=True, base="carriage")
 
@@ -121,7 +120,11 @@ def _build(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") ->
         else:
             structure = steelwork(g[name], LUGS[name], CARRIED_MASSES[name], below)
             b.flexible(name, structure, side.origin, side.axes, damping=MODE_DAMPING)
-    lug_body = Lugs(rigid)
+
+    def lug_body(body: str, place: str) -> str:
+        """Return the body to attach to: the body itself if rigid, or else the node body of the place."""
+        return body if rigid else f"{body}.{place}"
+
     b.joint("swing", "revolute", base, "cab", axis=(0, 0, 1))
     b.joint("boom", "revolute", "cab", "boom", point=boom.origin, axis=HINGE_AXIS)
     b.joint("stick", "revolute", lug_body("boom", "end"), "stick", point=stick.origin, axis=HINGE_AXIS)
@@ -129,8 +132,8 @@ def _build(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") ->
 
     lever_pin, ear = stick.point(g["stick"]["lever_pin"]), bucket.point(g["bucket"]["link"])
     knee = _knee(lever_pin, g["lever"]["length"], ear, g["link"]["length"])
-    _bar(b, "lever", g["lever"]["mass"], lever_pin, knee)
-    _bar(b, "link", g["link"]["mass"], knee, ear)
+    add_rod(b, "lever", lever_pin, knee, g["lever"]["mass"], BAR_RADIUS)
+    add_rod(b, "link", knee, ear, g["link"]["mass"], BAR_RADIUS)
     b.joint("lever", "revolute", lug_body("stick", "lever"), "lever", point=lever_pin, axis=HINGE_AXIS)
     b.joint("link", "revolute", "lever", "link", point=knee, axis=HINGE_AXIS)
     b.close("link_bucket", "revolute", "link", "bucket", point=ear, axis=HINGE_AXIS)
@@ -149,37 +152,18 @@ def _build(b: Builder, rigid: bool, below: float = 0.0, base: str = "ground") ->
     return b.build()
 
 
-@dataclass(frozen=True)
-class Lugs:
-    """Map a place on a body to the body to attach to: itself if rigid, or else the node body of the place."""
-
-    rigid: bool
-
-    def __call__(self, body: str, place: str) -> str:
-        """Return the name of the body to attach to, at `place` on `body`."""
-        return body if self.rigid else f"{body}.{place}"
-
-
 def _cylinder(
     b: Builder, name: str, numbers: Mapping[str, Any], parent: str, foot: Array, child: str, head: Array
 ) -> None:
     """Attach the barrel to the parent, the rod to the barrel, and the rod's eye to the child, which closes a loop."""
     along = (head - foot) / np.linalg.norm(head - foot)
     barrel, rod = numbers["masses"]
-    _bar(b, f"{name}_barrel", barrel, foot, foot + along * numbers["closed"] * 0.9)
-    _bar(b, f"{name}_rod", rod, head - along * numbers["closed"] * 0.9, head)
+    add_rod(b, f"{name}_barrel", foot, foot + along * numbers["closed"] * 0.9, barrel, BAR_RADIUS)
+    add_rod(b, f"{name}_rod", head - along * numbers["closed"] * 0.9, head, rod, BAR_RADIUS)
     b.joint(f"{name}_barrel", "revolute", parent, f"{name}_barrel", point=foot, axis=HINGE_AXIS)
     extension = float(np.linalg.norm(head - foot)) - numbers["closed"]  # extension at q = 0
-    b.joint(
-        f"{name}_cylinder",
-        "prismatic",
-        f"{name}_barrel",
-        f"{name}_rod",
-        point=head,
-        axis=along,
-        lower=-extension,
-        upper=numbers["stroke"] - extension,
-    )
+    limits = {"lower": -extension, "upper": numbers["stroke"] - extension}
+    b.joint(f"{name}_cylinder", "prismatic", f"{name}_barrel", f"{name}_rod", point=head, axis=along, **limits)
     b.close(f"{name}_eye", "revolute", f"{name}_rod", child, point=head, axis=HINGE_AXIS)
 
 
@@ -192,13 +176,10 @@ def _knee(pin: Array, lever: float, ear: Array, link: float) -> Array:
 
 
 def _box(b: Builder, name: str, numbers: Mapping[str, Any], side: PartFrame) -> None:
-    x, y, z = numbers["size"]
-    I = numbers["mass"] / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
-    b.body(name, mass=numbers["mass"], com=side.point(numbers["com"]), inertia=side.axes @ I @ side.axes.T)
+    inertia = side.axes @ _box_inertia(numbers["mass"], numbers["size"]) @ side.axes.T
+    b.body(name, mass=numbers["mass"], com=side.point(numbers["com"]), inertia=inertia)
 
 
-def _bar(b: Builder, name: str, mass: float, p: Array, q: Array) -> None:
-    length = float(np.linalg.norm(q - p))
-    e = (q - p) / length
-    along, across = mass * BAR_RADIUS**2 / 2, mass * (BAR_RADIUS**2 / 4 + length**2 / 12)
-    b.body(name, mass=mass, com=(p + q) / 2, inertia=across * np.eye(3) + (along - across) * np.outer(e, e))
+def _box_inertia(mass: float, size: Sequence[float]) -> Array:
+    x, y, z = size
+    return mass / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
