@@ -22,7 +22,7 @@ from bellcrank.errors import InputError, warn
 from bellcrank.lazy_import import lazy_import
 
 if TYPE_CHECKING:
-    from bellcrank.content_digest.file_digests import FileStat
+    from bellcrank.content_digest.distributions import FileStat
 
 ENTRY_POINT_PREFIX = "bellcrank."
 entries: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
@@ -94,7 +94,7 @@ def fingerprint() -> str:
     """
     if not packages:
         return ""
-    from bellcrank.content_digest.file_digests import files_digest, latest_change
+    from bellcrank.content_digest.distributions import files_digest, latest_change
 
     store, stats = lazy_import("emit.cache"), _stats()
 
@@ -132,13 +132,13 @@ def sources_unchanged() -> bool:
 
     Then the loaded modules and the data they read are those of the fingerprint.
     """
-    from bellcrank.content_digest.file_digests import latest_change
+    from bellcrank.content_digest.distributions import latest_change
 
     return latest_change(_stats()) <= IMPORT_TIME_NS
 
 
 def _stats() -> list[FileStat]:
-    from bellcrank.content_digest.file_digests import file_stats
+    from bellcrank.content_digest.distributions import file_stats
 
     return [stat for package in sorted(_points) for stat in file_stats(_files(package))]
 

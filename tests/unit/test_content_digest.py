@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.content_digest import ContentDigest, UnidentifiedError, code_facts, content_digest
+from bellcrank.content_digest import ContentDigest, UnidentifiedError, content_digest, function_digests
 
 SOURCE = '''
 import math
@@ -225,7 +225,7 @@ def test_code_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     before = content_digest(control)
     looks = []
-    monkeypatch.setattr(code_facts.dis, "get_instructions", lambda code: looks.append(code) or iter(()))
+    monkeypatch.setattr(function_digests.dis, "get_instructions", lambda code: looks.append(code) or iter(()))
     assert content_digest(control) == before
     gains[0] = 5.0
     assert content_digest(control) != before
@@ -235,7 +235,7 @@ def test_code_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("many", [1, 7, 4096])
 def test_digest_of_deleted_code_is_not_reused(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A digest is never taken from a deleted code object, although new code objects reuse its address."""
-    monkeypatch.setattr(code_facts, "MAX_CACHED_CODES", many)
+    monkeypatch.setattr(function_digests, "MAX_CACHED_CODES", many)
     digests = set()
     for k in range(200):
         space: dict[str, Any] = {}

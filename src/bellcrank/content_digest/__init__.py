@@ -1,12 +1,10 @@
 """Content digests: hash everything that a value, a function or an object consists of, equal in every process.
 
-digests        values, containers, arrays, objects
-functions      functions, classes and modules, with the globals and closures that they use
-code_facts     facts derived from a code object alone, computed once
-libraries      tell Python and installed libraries, identified by version, from code identified by its text
-distributions  files and versions of installed distributions
-files          one digest of many files, cached by their size and times
-package        versions of this package and of the libraries below it
+digests            values, containers, arrays, objects
+function_digests   functions, classes and modules, with the globals and closures that they use
+libraries          tell Python and installed libraries, identified by version, from code identified by its text
+distributions      files and versions of installed distributions; one digest of many files
+package_versions   versions of this package and of the libraries below it
 """
 
 from bellcrank.content_digest.digests import ContentDigest, UnidentifiedError, content_digest

@@ -1,4 +1,7 @@
-"""Files of an installed distribution: those of its RECORD, and the project folders of an editable install."""
+"""Files of an installed distribution, and one digest of many files, computed again only when one of them has changed.
+
+The files are those of its RECORD, and the project folders of an editable install.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlparse
 
+FileStat: TypeAlias = tuple[str, str, int, int, int, int]  # path, name, size, written and changed in ns, inode
+LARGE_FILE = 1 << 26  # bytes; larger files are identified by their size and times alone
 SKIPPED_FOLDERS = {"__pycache__", "node_modules"}  # folders that contain nothing that code reads
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 COMPILED_SUFFIXES = (".so", ".pyd", ".dylib", ".dll")
@@ -121,3 +126,60 @@ def dependency_closure(dist: Any, without: Iterable[str]) -> list[Any]:
 def normalised(name: str) -> str:
     """Return the distribution `name` in its normalised form (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+# -- digests
+
+
+def file_stats(files: Mapping[str, str]) -> list[FileStat]:
+    """Return size, times and inode of `files`, {path: name}; missing files are left out."""
+    stats = []
+    for path in sorted(files):
+        try:
+            s = os.stat(path)
+        except OSError:
+            continue
+        stats.append((path, files[path], s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
+    return stats
+
+
+def latest_change(stats: Iterable[FileStat]) -> int:
+    """Return the time of the last write or change among `stats`, in ns since 1970; 0 for no files."""
+    return max((max(written, changed) for _, _, _, written, changed, _ in stats), default=0)
+
+
+def files_digest(
+    stats: list[FileStat],
+    known: Callable[[str], str | None],
+    keep: Callable[[str, str], None],
+) -> str:
+    """Return a digest of the names and contents of files.
+
+    Parameters
+    ----------
+    stats
+        Result of `file_stats`.
+    known
+        Look up a digest by a key that stands for all of `stats`.
+    keep
+        Store a digest under that key.
+    """
+    name = hashlib.sha256(repr(stats).encode("utf-8", "surrogatepass")).hexdigest()
+    if (stored := known(name)) is not None:
+        return stored
+    digest = hashlib.sha256()
+    for stat in sorted(stats, key=lambda stat: stat[1]):
+        digest.update(stat[1].encode("utf-8", "surrogatepass") + b"\0" + _content(stat))
+    keep(name, digest.hexdigest())
+    return digest.hexdigest()
+
+
+def _content(stat: FileStat) -> bytes:
+    path, _, size, *_ = stat
+    if size > LARGE_FILE:
+        return repr(stat).encode("utf-8", "surrogatepass")
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).digest()
+    except OSError:
+        return b"unreadable"

@@ -7,12 +7,12 @@ import importlib.metadata
 import os
 import sys
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from bellcrank import plugins
 from bellcrank.code_timestamp import IMPORT_TIME_NS
+from bellcrank.content_digest.distributions import folder_files
 from bellcrank.errors import InputError
 from bellcrank.version import __version__
 
@@ -41,20 +41,13 @@ def package_digest() -> str:
         If one of them was written after this process began, since the loaded text is then unknown.
     """
     digest, now = hashlib.sha256(), time.time_ns()
-    for path in sorted(_python_files(str(PACKAGE_ROOT))):
+    for path, name in sorted(folder_files(str(PACKAGE_ROOT)).items()):
+        if not name.endswith(".py"):
+            continue
         if IMPORT_TIME_NS < os.stat(path).st_mtime_ns <= now:  # a time in the future comes from another clock
             raise InputError(
                 f"{path} was changed after this process began, so that the process may run other code than the files "
                 "contain. Restart Python."
             )
-        digest.update(os.path.relpath(path, PACKAGE_ROOT).encode() + b"\0" + Path(path).read_bytes())
+        digest.update(name.encode() + b"\0" + Path(path).read_bytes())
     return digest.hexdigest()
-
-
-def _python_files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py"):
-                yield entry.path
-            elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _python_files(entry.path)
