@@ -20,9 +20,9 @@ from bellcrank.studies import dask_engine
 from bellcrank.studies import study_folder as folder_module
 from bellcrank.studies.chunk_worker import compute_chunk
 from bellcrank.studies.dask_engine import StudyError
-from bellcrank.studies.replays import _bones, _leaf_centres
 from bellcrank.studies.study_folder import StudyFolder
 from bellcrank.studies.study_identity import ExpectedDigests
+from bellcrank.studies.study_page import _bones, _leaf_centres
 from bellcrank.view.scene import poses
 
 distributed = pytest.importorskip("distributed")

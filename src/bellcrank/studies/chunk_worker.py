@@ -22,10 +22,11 @@ from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.distributions import Array
 from bellcrank.studies.random_inputs import DrawnRun, block_digests, draw_inputs, encode_digests
-from bellcrank.studies.run_batches import run_batch, run_groups
+from bellcrank.studies.run_batches import Table, run_batch, run_groups
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
     digest_differences,
+    executed_program,
     program_digest,
     setup_digests,
     study_name,
@@ -37,7 +38,6 @@ SEAL_KEY, STUDY_KEY, DRAWN_KEY = b"bellcrank seal", b"bellcrank study", b"bellcr
 REFUSED = "refused"  # value of "stop" for a run that could not begin
 MAX_CACHED_SETUPS = 4  # setups with their compiled programs that one worker caches
 
-Table = dict[str, Array]
 _setups: dict[str, tuple[StudySetup, dict[str, Simulator]]] = {}
 
 
@@ -167,13 +167,13 @@ def _check_program(setup: StudySetup, sim: Simulator, values: Table, expected: s
     InputError
         If the digest of the graph differs from `expected`.
     """
-    digest = program_digest(setup, sim, values)
-    if expected is not None and digest not in (expected, None):
+    program = executed_program(setup, sim, values)
+    if program is not None and expected is not None and program_digest(program) != expected:
         raise InputError(
             "a worker would compute different numbers: it traces different equations from the same plant. They depend "
             "on something that is not sent along: an entry of bellcrank.register, a changed number of a module, a file."
         )
-    return digest is not None
+    return program is not None
 
 
 def _run_bisecting(setup: StudySetup, sim: Simulator, runs: Array, values: Table, drawn: Sequence[DrawnRun]) -> Table:

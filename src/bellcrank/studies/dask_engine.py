@@ -1,4 +1,7 @@
-"""Execution of chunks through Dask, on this computer's cores or on a given cluster; Dask does the scheduling."""
+"""Execution of chunks through Dask, on this computer's cores or on a given cluster; Dask does the scheduling.
+
+A progress bar on a terminal's stderr estimates the end.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from bellcrank.studies.study_identity import ExpectedDigests
 MAX_LOST_WORKERS = 30  # workers that may die over one chunk before the chunk is blamed
 CHUNKS_PER_THREAD = 3  # chunks submitted per thread of the workers
 WORKER_START_SECONDS = 120  # s until a new worker must have connected, as the computer may be busy
+BAR_WIDTH = 30  # of the progress
 NO_WORKER_SECONDS = 180.0  # s without any local worker after which the study ends
 
 
@@ -69,32 +73,15 @@ def _local_cluster(distributed: Any, workers: int) -> Iterator[Any]:
             cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0")
         else:
             subprocess_module = optional_import("distributed.deploy.subprocess", "study", "a study")
-            options = {
-                "nthreads": 1,
-                "host": "127.0.0.1",
-                "death_timeout": WORKER_START_SECONDS,
-                "silence_logs": logging.CRITICAL,
-            }
-            worker_spec = {
-                "cls": subprocess_module.SubprocessWorker,
-                "options": {"worker_kwargs": {**options, "dashboard": False}},
-            }
-            cluster = distributed.SpecCluster(
-                scheduler={
-                    "cls": distributed.Scheduler,
-                    # any free port for its statistics, too: another study on this computer may use the default one
-                    "options": {
-                        "host": "127.0.0.1",
-                        "port": 0,
-                        "dashboard": False,
-                        "dashboard_address": "127.0.0.1:0",
-                    },
-                },
-                workers=dict.fromkeys(range(workers), worker_spec),
-                worker=worker_spec,
-                name="bellcrank",
-                silence_logs=logging.CRITICAL,
-            )
+            shared = {"host": "127.0.0.1", "dashboard": False}
+            quiet = {"silence_logs": logging.CRITICAL}
+            kwargs = {**shared, **quiet, "nthreads": 1, "death_timeout": WORKER_START_SECONDS}
+            worker = {"cls": subprocess_module.SubprocessWorker, "options": {"worker_kwargs": kwargs}}
+            # any free port for its statistics, too: another study on this computer may use the default one
+            options = {**shared, "port": 0, "dashboard_address": "127.0.0.1:0"}
+            scheduler = {"cls": distributed.Scheduler, "options": options}
+            workers_by_name = dict.fromkeys(range(workers), worker)
+            cluster = distributed.SpecCluster(workers_by_name, scheduler, worker, name="bellcrank", **quiet)
         with cluster:
             yield cluster
 
@@ -208,3 +195,51 @@ def _loss_reason(distributed: Any, future: Any) -> str:
     if future.status == "error" and isinstance(future.exception(), distributed.KilledWorker):
         return "its worker was killed"
     return ""
+
+
+class StudyProgress:
+    """Progress of a study.
+
+    Parameters
+    ----------
+    runs
+        Number of all runs.
+    todo
+        First and last run of each chunk that is missing.
+    progress
+        Function that is called with the share done, False for silence, True or None for a bar on a terminal.
+    """
+
+    def __init__(self, runs: int, todo: Sequence[tuple[int, int]], progress: Any) -> None:
+        self.runs, self.to_do = runs, sum(last - first for first, last in todo)
+        self.done_before = runs - self.to_do
+        self.finished = 0
+        self._callback = progress if callable(progress) else None
+        self._shows_bar = progress is not False and self._callback is None and (progress is True or sys.stderr.isatty())
+        self._began = time.monotonic()
+
+    def __enter__(self) -> StudyProgress:
+        return self
+
+    def count_done(self, runs: int) -> None:
+        """Count `runs` that are finished."""
+        self.finished += runs
+        if self._callback is not None:
+            self._callback((self.done_before + self.finished) / self.runs)
+        if self._shows_bar:
+            sys.stderr.write(f"\r{self}\x1b[K")
+            sys.stderr.flush()
+
+    def __str__(self) -> str:
+        share = (self.done_before + self.finished) / self.runs
+        spent = time.monotonic() - self._began
+        rate = self.finished / spent if spent > 0 else 0.0
+        left = (self.to_do - self.finished) / rate if rate else 0.0
+        end = time.strftime("%H:%M:%S", time.localtime(time.time() + left))
+        full = round(BAR_WIDTH * share)
+        bar = "\u2588" * full + "\u2591" * (BAR_WIDTH - full)
+        return f"{bar} {share:4.0%} of {self.runs} runs, {rate:.0f} a second, {left:.0f} s left, until {end}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._shows_bar:
+            sys.stderr.write("\n")

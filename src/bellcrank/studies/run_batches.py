@@ -40,7 +40,7 @@ def run_groups(setup: StudySetup, values: Mapping[str, Array]) -> Iterator[tuple
     codes = np.stack([np.unique(values[name], return_inverse=True)[1] for name in names], axis=1)
     for code in np.unique(codes, axis=0):
         rows = np.flatnonzero((codes == code).all(axis=1))
-        yield {name: str(values[name][rows[0]]) for name in names if name not in NUMBER_SETTINGS}, rows
+        yield setup.choice(values, rows[0]), rows
 
 
 def run_batch(

@@ -6,7 +6,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,7 @@ from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
 from bellcrank.studies.chunk_worker import is_row_list
-from bellcrank.studies.dask_engine import StudyError, computed_chunks, dask_client
+from bellcrank.studies.dask_engine import StudyError, StudyProgress, computed_chunks, dask_client
 from bellcrank.studies.distributions import Array
 from bellcrank.studies.equation_summary import equation_summary
 from bellcrank.studies.random_inputs import changed_input, check_repeatable
@@ -43,7 +43,6 @@ from bellcrank.studies.study_identity import (
     setup_digests,
     study_name,
 )
-from bellcrank.studies.study_progress import StudyProgress
 from bellcrank.studies.study_setup import (
     START_ARGUMENTS,
     StudySetup,
@@ -54,11 +53,8 @@ from bellcrank.studies.study_setup import (
 )
 from bellcrank.version import __version__
 
-MAX_CHUNK_RUNS, MIN_CHUNK_RUNS, TARGET_CHUNKS = (
-    16384,
-    64,
-    200,
-)  # most and fewest runs of a chunk; chunks of a study within these limits
+MAX_CHUNK_RUNS, MIN_CHUNK_RUNS = 16384, 64  # most and fewest runs of a chunk
+TARGET_CHUNKS = 200  # chunks of a study, within these limits
 MAX_CHUNK_RUNS_WITH_ROWS = 256  # most runs of a chunk that keeps all rows
 MAX_WORKERS = 10_000
 NUMBER = re.compile(r"\d[\d.e+-]*")
@@ -144,10 +140,9 @@ class Study:
         if not 0 <= run < len(self):
             raise InputError(f"run is {run}; the study has the runs 0 to {len(self) - 1}.")
         values = self.points.part(run, run + 1)
-        words = {n: str(values[n][0]) for n in self.setup.grouped if self.setup.meaning[n] in ("variant", "word")}
-        bare = StudySetup(**{**self.setup.__dict__, "summary": ()})
+        bare = replace(self.setup, summary=())
         more: dict[str, Any] = {"keep": "rows"} | ({"every": every} if every is not None else {})
-        return run_batch(bare, bare.simulator(words), np.array([run]), values, **more)
+        return run_batch(bare, bare.simulator(bare.choice(values)), np.array([run]), values, **more)
 
     def sobol(self, result: str) -> Indices:
         """Return the Sobol indices of a result, the share of its variance that each varied number explains.
@@ -411,9 +406,8 @@ def _first_run(
     If bodies overlap in the start without these, the values are those of the first run in which they do not.
     """
     values = {n: x[:1].repeat(2) for n, x in run_points.columns.items()}
-    words = {n: str(values[n][0]) for n in setup.grouped if setup.meaning[n] in ("variant", "word")}
     fixed = {n: x for n, x in values.items() if setup.meaning[n] not in ("parameter", "q0", "v0", "x0")}
-    sim = simulators[group_key(words)]
+    sim = simulators[group_key(setup.choice(values))]
     if not _overlaps(setup, sim, fixed):
         return sim, fixed
     for k in range(min(len(run_points), CHECKED_RUNS)):
@@ -452,13 +446,8 @@ def _manifest(
     setup: StudySetup, simulators: Mapping[str, Simulator], run_points: Points, chunk: int | None
 ) -> dict[str, Any]:
     n = len(run_points)
-    size = (
-        count("chunk", chunk)
-        if chunk is not None
-        else min(MAX_CHUNK_RUNS, max(MIN_CHUNK_RUNS, math.ceil(n / TARGET_CHUNKS)))
-    )
-    if chunk is None and setup.keep == "rows":
-        size = min(size, MAX_CHUNK_RUNS_WITH_ROWS)
+    most = MAX_CHUNK_RUNS_WITH_ROWS if setup.keep == "rows" else MAX_CHUNK_RUNS
+    size = min(most, max(MIN_CHUNK_RUNS, math.ceil(n / TARGET_CHUNKS))) if chunk is None else count("chunk", chunk)
     if n > MAX_FILES * size:
         raise InputError(
             f"chunk is {size}, which gives {n / size:.3g} files of {n} runs; expected at most {MAX_FILES:,}. Take a "
@@ -467,7 +456,12 @@ def _manifest(
     shared = {k: x for k, x in setup.given.items() if x is not None}
     if shared.get("inputs"):
         shared["inputs"] = {k: getattr(x, "__name__", x) if callable(x) else x for k, x in shared["inputs"].items()}
-    identity = _identity(setup, run_points, simulators)
+    programs, equations = _programs(setup, run_points, simulators)
+    sim, fixed = _first_run(setup, run_points, simulators)
+    identity = {  # digests of everything that decides the numbers (study_identity.py)
+        "code": code_versions(), "points": {"values": run_points.digest}, "setup": setup_digests(setup),
+        "programs": programs, "numbers": number_digests(setup, sim, np.arange(2), fixed),
+    }  # fmt: skip
     return {
         "study": MANIFEST_VERSION, "bellcrank": __version__,
         "mechanisms": {name or "plant": s.mechanism.name for name, s in setup.plants.items()},
@@ -475,38 +469,23 @@ def _manifest(
         "points": run_points.design, "values": run_points.digest, "runs": n, "seed": setup.seed,
         "seconds": setup.seconds, "summary": list(setup.summary), "keep": setup.keep, "given": shared,
         "settings": {k: x for k, x in setup.settings.items() if x is not None and k != "threads"},
-        "methods": setup.methods, "equations": _equations(setup, run_points, simulators),
+        "methods": setup.methods, "equations": equations,
         "identity": identity, "name": study_name(identity),
         "chunk": size, "provenance": provenance(),
     }  # fmt: skip
 
 
-def _identity(setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]) -> dict[str, dict[str, str]]:
-    """Return the digests of everything that decides the numbers (study_identity.py)."""
-    programs: dict[str, str] = {}
-    for key, values in _group_values(setup, run_points):
-        if key not in programs:  # the first of a group, as in a worker
-            digest = program_digest(setup, simulators[key], values)
-            programs |= {key: digest} if digest is not None else {}
-    sim, fixed = _first_run(setup, run_points, simulators)
-    return {
-        "code": code_versions(), "points": {"values": run_points.digest}, "setup": setup_digests(setup),
-        "programs": programs, "numbers": number_digests(setup, sim, np.arange(2), fixed),
-    }  # fmt: skip
-
-
-def _equations(
+def _programs(
     setup: StudySetup, run_points: Points, simulators: Mapping[str, Simulator]
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return a summary of the equations of each group of runs, for the message if they change."""
-    summaries: dict[str, dict[str, dict[str, Any]]] = {}
-    for key, values in _group_values(setup, run_points):
-        if key not in summaries and (program := executed_program(setup, simulators[key], values)) is not None:
-            summaries[key] = equation_summary(simulators[key], program)
-    return summaries
-
-
-def _group_values(setup: StudySetup, run_points: Points) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield group_key and values of each group of runs."""
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the digest of the equations of each group of runs, and their summary, for the message if they change."""
+    digests: dict[str, str] = {}
+    summaries: dict[str, Any] = {}
     for choice, rows in run_groups(setup, run_points.columns):
-        yield group_key(choice), {n: x[rows] for n, x in run_points.columns.items()}
+        key, values = group_key(choice), {n: x[rows] for n, x in run_points.columns.items()}
+        if key in digests:  # the first of a group, as in a worker
+            continue
+        program = executed_program(setup, simulators[key], values)
+        if program is not None:
+            digests[key], summaries[key] = program_digest(program), equation_summary(simulators[key], program)
+    return digests, summaries

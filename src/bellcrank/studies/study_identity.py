@@ -83,20 +83,9 @@ def setup_digests(setup: StudySetup) -> dict[str, str]:
     return digests
 
 
-def program_digest(setup: StudySetup, sim: Simulator, values: Table) -> str | None:
-    """Return the digest of the graphs that runs execute, or None if the step of every run is refused.
-
-    Parameters
-    ----------
-    setup
-        The study's setup.
-    sim
-        Simulator of these runs.
-    values
-        Their values, by name.
-    """
-    program = executed_program(setup, sim, values)
-    return None if program is None else _digest_of(_content_digest(), "program", program)
+def program_digest(program: Program) -> str:
+    """Return the digest of the graphs of `program`, which runs execute."""
+    return _digest_of(_content_digest(), "program", program)
 
 
 def executed_program(setup: StudySetup, sim: Simulator, values: Table) -> Program | None:

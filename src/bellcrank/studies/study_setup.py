@@ -56,6 +56,10 @@ class StudySetup:
         """Names whose values are part of a compiled program: runs that differ in them need different programs."""
         return [n for n, what in self.meaning.items() if what in ("variant", "word", "number")]
 
+    def choice(self, values: Mapping[str, Array], row: int = 0) -> dict[str, str]:
+        """Return the variant and the words of the run in `row` of `values`."""
+        return {n: str(values[n][row]) for n in self.grouped if self.meaning[n] != "number"}
+
 
 def group_key(choice: Mapping[str, str]) -> str:
     """Return the name of the group of runs with this `choice` of variant and words, which share a program."""
