@@ -23,7 +23,7 @@ from bellcrank.cockpit.replay import pack_replay, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, unknown
-from bellcrank.ground.digger import Digger
+from bellcrank.ground.contact import Digger
 from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.progress import garbage_collection_paused

@@ -156,15 +156,6 @@ class ContentDigest:
         else:
             digest.update(np.ascontiguousarray(value).tobytes())
 
-    def _dtype(self, value: np.dtype[Any], digest: Any) -> None:
-        digest.update(f"dtype {value.descr};".encode())
-
-    def _enum(self, value: Enum, digest: Any) -> None:
-        self.feed(("enum", type(value), value.name), digest)
-
-    def _path(self, value: PurePath, digest: Any) -> None:
-        self.feed(("path", str(value)), digest)
-
     def _dataclass(self, value: Any, digest: Any) -> None:
         """Add all fields, and the other attributes that pickle would include."""
         kind = type(value)
@@ -207,21 +198,13 @@ def _framed(tag: bytes, data: bytes) -> bytes:
     return b"%s %d:%s" % (tag, len(data), data)
 
 
-def _encoded_text(value: str) -> bytes:
-    return _framed(b"str", value.encode("utf-8", "surrogatepass"))
-
-
 def _encoded_repr(value: Any) -> bytes:
     return _framed(type(value).__name__.encode(), repr(value).encode())
 
 
 ATOM_ENCODERS: dict[type, Callable[[Any], bytes]] = {
-    type(None): _encoded_repr,
-    bool: _encoded_repr,
-    int: _encoded_repr,
-    type(...): _encoded_repr,
-    type(NotImplemented): _encoded_repr,
-    str: _encoded_text,
+    **dict.fromkeys((type(None), bool, int, type(...), type(NotImplemented)), _encoded_repr),
+    str: lambda value: _framed(b"str", value.encode("utf-8", "surrogatepass")),
     bytes: lambda value: _framed(b"bytes", value),
     float: lambda value: b"float " + struct.pack("<d", value),
     complex: lambda value: b"complex " + struct.pack("<dd", value.real, value.imag),
@@ -245,9 +228,9 @@ FEEDERS: tuple[tuple[Any, Callable[[ContentDigest, Any, Any], None]], ...] = (
     (property, lambda d, x, h: d.feed(("property", x.fget, x.fset), h)),
     (functools.cached_property, lambda d, x, h: d.feed(("cached property", x.func), h)),
     ((np.ndarray, np.generic), ContentDigest._array),
-    (np.dtype, ContentDigest._dtype),
-    (Enum, ContentDigest._enum),
-    (PurePath, ContentDigest._path),
+    (np.dtype, lambda d, x, h: h.update(f"dtype {x.descr};".encode())),
+    (Enum, lambda d, x, h: d.feed(("enum", type(x), x.name), h)),
+    (PurePath, lambda d, x, h: d.feed(("path", str(x)), h)),
     ((set, frozenset), ContentDigest._set),
     ((dict, types.MappingProxyType), ContentDigest._mapping),
     ((tuple, list), ContentDigest._sequence),

@@ -12,7 +12,7 @@ from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.replay import with_ground
 from bellcrank.cockpit.scene_poses import pose_kernel
 from bellcrank.errors import InputError
-from bellcrank.ground.digger import Digger
+from bellcrank.ground.contact import Digger
 from bellcrank.ground.soils import SOILS, NamedSoil
 from bellcrank.record import Column, Record, state_columns
 from bellcrank.sim.realtime.realtime_drive import DriveSnapshot

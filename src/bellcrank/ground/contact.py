@@ -36,7 +36,9 @@ OUT_OF_REACH = 1000.0  # m below the level, out of reach of back and pin
 MIN_SPEED = 0.05  # m/s, below it the mouth's direction is the way ahead
 TYPICAL_RAKE, TYPICAL_DEPTH = math.radians(50.0), 0.3  # rad and m, before the first update
 GROUND_UNITS = {"height": "m", "slope_x": "", "slope_y": "", "square": "N/m2", "linear": "N/m", "constant": "N"}
+MAX_UPDATE_GAP = 0.2  # s: updates further apart give no velocity of the edge
 LOAD_UNITS = {"mass": "kg", "x": "m", "y": "m", "z": "m"}
+RESISTANCE_NAMES = ("square", "linear", "constant")
 EXTRA_LOAD = "load.extra"  # kg, additional load set by the operator
 
 
@@ -88,10 +90,8 @@ class GroundContact:
         tip = R @ self.tip + origin
         direction = _motion_direction(velocity, R @ self.tool.mouth)
         near, far = self._surface(ground, tip, R @ self.tool.across, direction)
-        near_distance, distance = (
-            sum(NEAR_DISTANCES) / len(NEAR_DISTANCES),
-            sum(FAR_DISTANCES) / len(FAR_DISTANCES) - sum(NEAR_DISTANCES) / len(NEAR_DISTANCES),
-        )
+        near_distance, far_distance = (sum(x) / len(x) for x in (NEAR_DISTANCES, FAR_DISTANCES))
+        distance = far_distance - near_distance
         slope = min(max((far - near) / distance, -MAX_SLOPE), MAX_SLOPE)
         at_edge = near - slope * near_distance
         height = self.level + at_edge - slope * (direction[0] * tip[0] + direction[1] * tip[1])
@@ -103,20 +103,11 @@ class GroundContact:
         heel, pin = R @ self.heel + origin, origin
         ground_heights = ground.height([heel[0], pin[0]], [heel[1], pin[1]])
         heights = {f"ground.{n}": self.level + float(h) for n, h in zip(("heel", "pin"), ground_heights, strict=True)}
-        surface = {
-            "ground.height": height,
-            "ground.slope_x": slope * direction[0],
-            "ground.slope_y": slope * direction[1],
-        }
+        slopes = {"ground.slope_x": slope * direction[0], "ground.slope_y": slope * direction[1]}
         # Outside the equation's range, adhesion on a flat blade would drive it, so the resistance is clipped at zero.
-        parts = {"square": polynomial.square, "linear": polynomial.linear, "constant": polynomial.constant}
-        force = {f"ground.{name}": max(float(x), 0.0) for name, x in parts.items()}
-        return (
-            surface
-            | force
-            | heights
-            | {"load.mass": ground.soil.density * ground.load, "load.x": x, "load.y": y, "load.z": z}
-        )
+        force = {f"ground.{name}": max(float(getattr(polynomial, name)), 0.0) for name in RESISTANCE_NAMES}
+        load = {"load.mass": ground.soil.density * ground.load, "load.x": x, "load.y": y, "load.z": z}
+        return {"ground.height": height, **slopes, **force, **heights, **load}
 
     def soil_resistance(
         self, soil: NamedSoil, teeth: Array, direction: Sequence[float], slope: float, depth: float, swept: float
@@ -171,11 +162,7 @@ def ground_contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSo
     """
     beta = plane_of_failure(soil, tool.width, TYPICAL_RAKE, 0.0, TYPICAL_DEPTH)
     nominal_resistance = resistance(soil, tool.width, TYPICAL_RAKE, 0.0, beta)
-    nominal_values = {
-        "height": level,
-        "square": float(nominal_resistance.square),
-        "linear": float(nominal_resistance.linear),
-    }
+    nominal_values = {"height": level} | {n: float(getattr(nominal_resistance, n)) for n in RESISTANCE_NAMES[:2]}
     numbers = {
         f"ground.{n}": parameter(f"ground.{n}", nominal_values.get(n, 0.0), unit) for n, unit in GROUND_UNITS.items()
     }
@@ -213,3 +200,40 @@ def _loaded_body(body: Body, mass: Any, centre: Sequence[Free], side: float) -> 
         for i in range(3)
     )
     return replace(body, mass=total_mass, com=com, inertia=inertia)
+
+
+class Digger:
+    """Ground of one machine, updated from the pose of its bucket.
+
+    Parameters
+    ----------
+    contact
+        Bucket and free parameters of the machine.
+    soil
+        Soil of the ground; loam by default.
+    """
+
+    def __init__(self, contact: GroundContact, soil: NamedSoil | None = None) -> None:
+        self.contact = contact
+        self.ground = Ground(contact.tool, contact.level, soil) if soil else Ground(contact.tool, contact.level)
+        self._last: tuple[float, Array] | None = None
+
+    def update(self, t: float, pose: Array) -> dict[str, float]:
+        """Update the ground for the bucket's current pose and return the machine's parameters from now on.
+
+        Parameters
+        ----------
+        t
+            Time, s.
+        pose
+            Pose of the bucket's body in the world, 3x4.
+        """
+        R, origin, tool = pose[:, :3], pose[:, 3], self.contact.tool
+        tip = R @ self.contact.tip + origin
+        velocity = np.zeros(3)
+        if self._last is not None and 0.0 < t - self._last[0] < MAX_UPDATE_GAP:
+            velocity = (tip - self._last[1]) / (t - self._last[0])
+        self._last = t, tip
+        middle = origin + 0.7 * (tip - origin)
+        self.ground.work(t, tip, R @ tool.across, float(R[2] @ tool.mouth), middle)
+        return self.contact.values(self.ground, pose, velocity)

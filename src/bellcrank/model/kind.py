@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +17,35 @@ from bellcrank.scalar import Scalar, cos, is_zero, sin
 from bellcrank.spatial.inertia import NO_INERTIA, Inertia
 from bellcrank.spatial.moves import Move, Shift, Transform, Turn
 from bellcrank.spatial.vector import AXES, NO_MOTION, SYM_ZERO, ZERO, Force, Motion, Vec, diagonal
+
+TURN_Z = Motion(AXES[2], ZERO)
+SLIDE_Z = Motion(ZERO, AXES[2])
+FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))  # moments, then forces, along x, y, z
+
+
+def no_invariant_part(inertia: Inertia) -> Inertia:
+    """Return no inertia: a part of any `inertia` that every motion leaves unchanged."""
+    return NO_INERTIA
+
+
+def turn_invariant_part(inertia: Inertia) -> Inertia:
+    """Return the part of `inertia` that turns about z leave unchanged: m, h_z, and equal moments about x and y."""
+    return Inertia(inertia.m, Vec(0.0, 0.0, inertia.h.z), diagonal(inertia.I.yy, inertia.I.yy, 0.0))
+
+
+def screw_invariant_part(inertia: Inertia) -> Inertia:
+    """Return the part of `inertia` that turns about z and slides along z leave unchanged, which has no mass."""
+    return Inertia(0.0, ZERO, diagonal(inertia.I.yy, inertia.I.yy, 0.0))
+
+
+def slide_invariant_part(inertia: Inertia) -> Inertia:
+    """Return the part of `inertia` that any translation leaves unchanged: moments of inertia without mass."""
+    return Inertia(0.0, ZERO, inertia.I)
+
+
+def rotation_invariant_part(inertia: Inertia) -> Inertia:
+    """Return the part of `inertia` that any rotation about the origin leaves unchanged: a point mass there."""
+    return Inertia(inertia.m, ZERO, SYM_ZERO)
 
 
 @dataclass(frozen=True)
@@ -34,14 +63,17 @@ class Kind(ABC):
     nv: ClassVar[int]
     has_axis: ClassVar[bool] = True  # F may be turned about and shifted along z with no other effect
     coordinates: ClassVar[tuple[str, ...]]  # description of each q, for tables
+    columns: ClassVar[tuple[Motion, ...]] = ()  # of the motion subspace S, where it is constant
+    # Part of a child's inertia that the joint's motion cannot change.
+    invariant_part: ClassVar[Callable[[Inertia], Inertia]] = no_invariant_part
 
     @abstractmethod
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
 
-    @abstractmethod
     def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
         """Return the columns of the motion subspace S at `q`: the velocity of F for each unit of v."""
+        return list(self.columns)
 
     def forces(self, q: Sequence[Scalar]) -> tuple[list[Force], list[Force]]:
         """Return the six forces (W, T) that a joint transmits at `q`, about F.
@@ -101,7 +133,7 @@ class Kind(ABC):
         child (M. Gautier and W. Khalil, Direct calculation of minimum set of inertial parameters of serial robots,
         1990).
         """
-        return NO_INERTIA
+        return type(self).invariant_part(inertia)
 
 
 def turn_z(q: Scalar, angle0: Scalar) -> Turn:
@@ -119,28 +151,3 @@ def turn_z(q: Scalar, angle0: Scalar) -> Turn:
 def shift_z(d: Scalar) -> list[Move]:
     """Return the moves of a shift along z by `d`: none where it is zero."""
     return [] if is_zero(d) else [Shift(Vec(0.0, 0.0, d))]
-
-
-TURN_Z = Motion(AXES[2], ZERO)
-SLIDE_Z = Motion(ZERO, AXES[2])
-FORCES = (*(Force(e, ZERO) for e in AXES), *(Force(ZERO, e) for e in AXES))  # moments, then forces, along x, y, z
-
-
-def turn_invariant_part(inertia: Inertia) -> Inertia:
-    """Return the part of `inertia` that turns about z leave unchanged: m, h_z, and equal moments about x and y."""
-    return Inertia(inertia.m, Vec(0.0, 0.0, inertia.h.z), diagonal(inertia.I.yy, inertia.I.yy, 0.0))
-
-
-def screw_invariant_part(inertia: Inertia) -> Inertia:
-    """Return the part of `inertia` that turns about z and slides along z leave unchanged, which has no mass."""
-    return Inertia(0.0, ZERO, diagonal(inertia.I.yy, inertia.I.yy, 0.0))
-
-
-def slide_invariant_part(inertia: Inertia) -> Inertia:
-    """Return the part of `inertia` that any translation leaves unchanged: moments of inertia without mass."""
-    return Inertia(0.0, ZERO, inertia.I)
-
-
-def rotation_invariant_part(inertia: Inertia) -> Inertia:
-    """Return the part of `inertia` that any rotation about the origin leaves unchanged: a point mass there."""
-    return Inertia(inertia.m, ZERO, SYM_ZERO)

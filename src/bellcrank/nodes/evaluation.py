@@ -6,32 +6,16 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bellcrank import scalar
 from bellcrank.nodes.node import Node
-from bellcrank.scalar import (
-    Scalar,
-    acos,
-    asin,
-    atan2,
-    cos,
-    exp,
-    fabs,
-    floor,
-    log,
-    maximum,
-    minimum,
-    sin,
-    sqrt,
-    tan,
-    tanh,
-    where,
-)
+from bellcrank.scalar import Scalar
 
 SCALAR_OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg,
-    "lt": operator.lt, "le": operator.le, "sin": sin, "cos": cos, "tan": tan,
-    "asin": asin, "acos": acos, "sqrt": sqrt, "exp": exp, "log": log,
-    "tanh": tanh, "abs": fabs, "floor": floor, "minimum": minimum, "maximum": maximum,
-    "atan2": atan2, "where": where,
+    "lt": operator.lt, "le": operator.le, "sin": scalar.sin, "cos": scalar.cos, "tan": scalar.tan,
+    "asin": scalar.asin, "acos": scalar.acos, "sqrt": scalar.sqrt, "exp": scalar.exp, "log": scalar.log,
+    "tanh": scalar.tanh, "abs": scalar.fabs, "floor": scalar.floor, "minimum": scalar.minimum,
+    "maximum": scalar.maximum, "atan2": scalar.atan2, "where": scalar.where,
 }  # fmt: skip
 
 

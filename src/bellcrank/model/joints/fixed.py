@@ -12,7 +12,6 @@ from bellcrank.model.kind import Kind
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import IDENTITY_TRANSFORM, Transform
-from bellcrank.spatial.vector import Motion
 
 
 class Fixed(Kind):
@@ -24,10 +23,6 @@ class Fixed(Kind):
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return IDENTITY_TRANSFORM
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return []
 
     def unfelt(self, inertia: Inertia) -> Inertia:
         """Return the part of a child's `inertia` that the joint's motion cannot change."""

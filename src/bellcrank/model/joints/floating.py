@@ -25,14 +25,11 @@ class Floating(Kind):
 
     name, nq, nv, has_axis = "floating", 7, 6, False
     coordinates = ("x", "y", "z", "qx", "qy", "qz", "qw")
+    columns = (*(Motion(ZERO, e) for e in AXES), *(Motion(e, ZERO) for e in AXES))
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return Transform([Shift(vec(q[:3])), FullRotation(rotation_matrix(q[3:]))])
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return [*(Motion(ZERO, e) for e in AXES), *(Motion(e, ZERO) for e in AXES)]
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """Return dq/dt at `q` and `v`."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from bellcrank.model.kind import FORCES, SLIDE_Z, TURN_Z, Kind, screw_invariant_part, shift_z, turn_z
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import Force, Motion
 
@@ -20,6 +19,7 @@ class Helical(Kind):
 
     name, nq, nv = "helical", 1, 1
     coordinates = ("angle",)
+    invariant_part = screw_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
@@ -33,7 +33,3 @@ class Helical(Kind):
         """Return the six transmitted forces (W, T) at `q`."""
         mx, my, mz, fx, fy, fz = FORCES
         return [mz], [mx, my, fx, fy, fz - mz * self.pitch]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return screw_invariant_part(inertia)

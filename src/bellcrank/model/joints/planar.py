@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from bellcrank.model.kind import TURN_Z, Kind, screw_invariant_part, turn_z
 from bellcrank.model.quaternion import sinc_pair
 from bellcrank.scalar import Scalar, cos, sin
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Shift, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Motion, Vec
 
@@ -20,14 +19,16 @@ class Planar(Kind):
 
     name, nq, nv, has_axis = "planar", 3, 3, False
     coordinates = ("x", "y", "angle")
+    columns = (
+        Motion(ZERO, AXES[0]),
+        Motion(ZERO, AXES[1]),
+        TURN_Z,
+    )
+    invariant_part = screw_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return Transform([Shift(Vec(q[0], q[1], 0.0)), turn_z(q[2], 0.0)])
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return [Motion(ZERO, AXES[0]), Motion(ZERO, AXES[1]), TURN_Z]
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """Return dq/dt at `q` and `v`."""
@@ -58,7 +59,3 @@ class Planar(Kind):
         k = 1.0 / (a * a + b * b)
         x, y = (c * x + s * y) * k, (c * y - s * x) * k
         return [a * x + b * y, a * y - b * x, turn]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return screw_invariant_part(inertia)

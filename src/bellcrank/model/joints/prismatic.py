@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from bellcrank.model.kind import SLIDE_Z, Kind, shift_z, slide_invariant_part, turn_z
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import Motion
 
 
 class Prismatic(Kind):
@@ -16,15 +14,9 @@ class Prismatic(Kind):
 
     name, nq, nv = "prismatic", 1, 1
     coordinates = ("distance",)
+    columns = (SLIDE_Z,)
+    invariant_part = slide_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return Transform([turn_z(0.0, self.angle0), *shift_z(q[0] + self.distance0)])
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return [SLIDE_Z]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return slide_invariant_part(inertia)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from bellcrank.model.kind import TURN_Z, Kind, shift_z, turn_invariant_part, turn_z
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import Motion
 
 
 class Revolute(Kind):
@@ -16,15 +14,9 @@ class Revolute(Kind):
 
     name, nq, nv = "revolute", 1, 1
     coordinates = ("angle",)
+    columns = (TURN_Z,)
+    invariant_part = turn_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return Transform([*shift_z(self.distance0), turn_z(q[0], self.angle0)])
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return [TURN_Z]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return turn_invariant_part(inertia)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from bellcrank.model.kind import Kind, rotation_invariant_part
 from bellcrank.model.quaternion import quaternion_difference, quaternion_rate, rotate_quaternion, rotation_matrix
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Motion, vec
 
@@ -20,14 +19,12 @@ class Spherical(Kind):
 
     name, nq, nv, has_axis = "spherical", 4, 3, False
     coordinates = ("qx", "qy", "qz", "qw")
+    columns = tuple(Motion(e, ZERO) for e in AXES)
+    invariant_part = rotation_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
         return Transform([FullRotation(rotation_matrix(q))])
-
-    def subspace(self, q: Sequence[Scalar]) -> list[Motion]:
-        """Return the columns of the motion subspace S at `q`."""
-        return [Motion(e, ZERO) for e in AXES]
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """Return dq/dt at `q` and `v`."""
@@ -44,7 +41,3 @@ class Spherical(Kind):
     def neutral(self) -> list[float]:
         """Return the coordinates at which F coincides with G."""
         return [0.0, 0.0, 0.0, 1.0]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return rotation_invariant_part(inertia)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from bellcrank.model.kind import FORCES, Kind, rotation_invariant_part, turn_z
 from bellcrank.scalar import Scalar, cos, sin
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform, Turn
 from bellcrank.spatial.vector import AXES, NO_MOTION, ZERO, Force, Motion, Vec
 
@@ -16,6 +15,7 @@ class Universal(Kind):
 
     name, nq, nv, has_axis = "universal", 2, 2, False
     coordinates = ("angle about the first axis", "angle about the second axis")
+    invariant_part = rotation_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the moves from G to F at coordinates `q`."""
@@ -38,7 +38,3 @@ class Universal(Kind):
         """Return the six transmitted forces (W, T) at `q`."""
         c, s = cos(q[1]), sin(q[1])
         return [Force(Vec(0.0, s, c), ZERO), FORCES[0]], [Force(Vec(0.0, c, -s), ZERO), *FORCES[3:]]
-
-    def unfelt(self, inertia: Inertia) -> Inertia:
-        """Return the part of a child's `inertia` that the joint's motion cannot change."""
-        return rotation_invariant_part(inertia)
