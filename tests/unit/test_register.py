@@ -329,7 +329,7 @@ def test_the_kinds_are_those_of_the_signature_and_of_the_docstring() -> None:
         ("machine", "threads", complete, "which is part of bellcrank"),
         ("joint", "other", Geared, "has the attribute name = 'geared'"),
         ("joint", "geared", 3, "is 3; expected a subclass of bellcrank.model.kind.Kind"),
-        ("joint", "kind", Kind, "has no subspace, transform"),
+        ("joint", "kind", Kind, "has no transform"),
         ("method", "mine", 3, "expected a function with the name of the quantity which it solves"),
         ("method", "mine", lambda tree, q: q, "Quantities: forward_dynamics"),
         ("method", "mine", SimpleNamespace(mass_matrix=lambda q: q), "will be called as (tree, q)"),

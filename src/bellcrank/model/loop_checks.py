@@ -82,12 +82,12 @@ def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint])
             raise ModelError(f"{where}: {unknown('loop type', loop.kind, EQUATIONS)}")
         for what in ("value", "offset", "weights"):
             part_checks.check_finite(where, what, getattr(loop, what))
-        if loop.kind in COUPLINGS:
-            _check_coupling(where, loop, by_name)
-        elif loop.kind in RELATIONS:
-            _check_relation(where, loop, by_name)
+        if loop.kind in (*COUPLINGS, *RELATIONS):
+            _check_joints(where, loop, by_name)
         else:
             ends.check_ends(where, "joins", loop.a, loop.b)
+        if loop.kind in COUPLINGS:
+            _check_coupling(where, loop, by_name)
         if loop.kind == "distance" and not nominal(loop.value) > 0.0:
             raise ModelError(
                 f"{where}: distance is {nominal(loop.value):g} m; expected a positive distance. "
@@ -114,29 +114,8 @@ def check_springs(springs: Sequence[Spring], ends: FrameEnds) -> Iterator[Report
             yield ReportLine(where, "has neither stiffness nor damping: it does nothing", "warning")
 
 
-def _check_relation(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
-    """Check that a combination or cam couples different existing joints with one coordinate each."""
-    for name in loop.joints:
-        if name not in joints:
-            raise ModelError(f"{where} couples: {unknown('moving joint', name, joints)}")
-        if KINDS[joints[name].kind].nv != 1:
-            raise ModelError(
-                f'{where}: joint "{name}" is {joints[name].kind}; a {loop.kind} takes joints with one '
-                "coordinate each (revolute, prismatic or helical)."
-            )
-    if len(set(loop.joints)) != len(loop.joints) or len(loop.joints) < 2:
-        raise ModelError(f"{where}: joints is {list(loop.joints)}; expected two or more different names.")
-    if loop.kind == "combination" and (
-        len(loop.weights) != len(loop.joints) or any(nominal(w) == 0.0 for w in loop.weights)
-    ):
-        raise ModelError(
-            f"{where}: weights is {list(loop.weights)}; expected a number for each of {list(loop.joints)}, none zero."
-        )
-
-
-def _check_coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
-    if len(loop.joints) != 2:
-        raise ModelError(f"{where}: a {loop.kind} couples two joints; got {list(loop.joints)}.")
+def _check_joints(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
+    """Check that a loop couples different existing joints with one coordinate each."""
     for name in loop.joints:
         if name not in joints:
             raise ModelError(f"{where} couples: {unknown('moving joint', name, joints)}")
@@ -146,8 +125,16 @@ def _check_coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None
                 f'{where}: joint "{name}" is {kind} and has {KINDS[kind].nv} coordinates; a {loop.kind} couples joints '
                 "with one each (revolute, prismatic or helical)."
             )
-    if loop.joints[0] == loop.joints[1]:
-        raise ModelError(f'{where}: couples "{loop.joints[0]}" to itself; name two joints.')
+    count, expected = len(loop.joints), "two" if loop.kind in COUPLINGS else "two or more"
+    if len(set(loop.joints)) != count or count < 2 or (loop.kind in COUPLINGS and count > 2):
+        raise ModelError(f"{where}: joints is {list(loop.joints)}; expected {expected} different names.")
+    if loop.kind == "combination" and (len(loop.weights) != count or any(nominal(w) == 0.0 for w in loop.weights)):
+        raise ModelError(
+            f"{where}: weights is {list(loop.weights)}; expected a number for each of {list(loop.joints)}, none zero."
+        )
+
+
+def _check_coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
     if nominal(loop.value) == 0.0:
         raise ModelError(
             f'{where}: the ratio is 0: "{loop.joints[1]}" could not move. Make it a fixed joint if that is meant.'

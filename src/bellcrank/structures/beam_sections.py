@@ -83,26 +83,20 @@ def section_outline(
         r = section.dimensions[0] / 2
         corners = [(r * math.cos(a), r * math.sin(a)) for a in angles]
         I = section.numbers.Iy
-        return _pairs(corners), tuple((1 / section.numbers.area, z / I, -y / I) for y, z in corners), True
+        return tuple(corners), tuple((1 / section.numbers.area, z / I, -y / I) for y, z in corners), True
     if isinstance(section, Section) and section.shape in ("rectangle", "box"):
         w, h = section.dimensions[0] / 2, section.dimensions[1] / 2
         corners, n = _rectangle(w, h), section.numbers
-        return _pairs(corners), tuple((1 / n.area, z / n.Iy, -y / n.Iz) for y, z in corners), False
+        return tuple(corners), tuple((1 / n.area, z / n.Iy, -y / n.Iz) for y, z in corners), False
     # A section without a shape: a rectangle with the same radii of gyration, or a slender one.
-    area, Iy, Iz = (section.rhoA, section.rhoIy, section.rhoIz) if isinstance(section, Profile) else _numbers(section)
+    if isinstance(section, Profile):
+        area, Iy, Iz = section.rhoA, section.rhoIy, section.rhoIz
+    else:
+        area, Iy, Iz = section.numbers.area, section.numbers.Iy, section.numbers.Iz
     w, h = (math.sqrt(3 * I / area) if I > 0.0 else beam.length / 100 for I in (Iz, Iy))
-    return _pairs(_rectangle(w, h)), (), False
+    return tuple(_rectangle(w, h)), (), False
 
 
 def _rectangle(w: float, h: float) -> list[tuple[float, float]]:
     """Return a rectangle of half width w and half height h, with the centres of its sides, where colours change."""
     return [(-w, -h), (0.0, -h), (w, -h), (w, 0.0), (w, h), (0.0, h), (-w, h), (-w, 0.0)]
-
-
-def _numbers(section: Section) -> tuple[float, float, float]:
-    n = section.numbers
-    return n.area, n.Iy, n.Iz
-
-
-def _pairs(corners: list[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    return tuple((float(y), float(z)) for y, z in corners)

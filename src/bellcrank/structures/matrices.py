@@ -23,8 +23,7 @@ from bellcrank.scalar import array_argument, is_real, is_whole
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
-from bellcrank.structures.reduction import Reduction, check_units, is_sparse, reduce_structure
-from bellcrank.structures.supports import checked_supports as standing
+from bellcrank.structures.reduction import Reduction, check_units, checked_supports, is_sparse, reduce_structure
 from bellcrank.structures.unit_plausibility import warn_implausible_frequency, warn_implausible_mass
 
 Interfaces = Mapping[str, int | Sequence[int]]
@@ -96,7 +95,7 @@ def flexible(
             name: {int(c) % 6: i for i, c in enumerate(kept_columns[:m]) if c // 6 == k}
             for k, name in enumerate(pieces)
         }
-        supported = standing(
+        supported = checked_supports(
             tied_M, rigid, interface_indices, supports or {next(iter(pieces)): ALL_DIRECTIONS}, loads or {}
         )
     reduction = reduce_structure(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, supported, below)

@@ -4,19 +4,25 @@ Source: R. R. Craig and M. C. C. Bampton, Coupling of substructures for dynamic 
 reference node is held, since the body's frame moves with it. The basis consists of the static shapes of unit
 displacements of each other interface (which make loads there exact in statics) and the lowest modes with all interfaces
 held. It is then made orthonormal: phi^T M phi = 1, phi^T K phi = omega^2.
+
+Modes with the reference node held and everything else free are a poor basis for a boom that rotates about its pin and
+is held by a cylinder half way: many are needed before it bends there as in reality. So modes may be chosen for supports
+and carried masses. The body's frame stays at the reference node all the same: the rigid motion of the reference is
+removed from each such mode, which costs no energy and which the joint provides anyway.
+
+    u + R theta(u),   theta(u) = -(C R)^-1 C u      R: the rigid motions, C: rows of the supported displacements
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, unknown
 from bellcrank.optional_imports import optional_import
-from bellcrank.structures.supports import Supports
 from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +33,8 @@ ASYMMETRY_TOLERANCE = 1e-6
 # m/s: no wave crosses a solid faster (diamond: 1.8e4), so that no structure has a frequency above this over its size. A
 # coarse basis may give ten times as much.
 MAX_WAVE_SPEED = 2e5
+# Part of the largest singular value of C R; a smaller one supports nothing.
+LOOSE_TOLERANCE = 1e-9
 UNCONNECTED_HINT = "Some of its displacements are not connected to anything: hold them, or take them out."
 
 
@@ -52,6 +60,62 @@ class Reduction:
         total = ("", "", "", *(f"{100 * x:.1f}" for x in self.effective.sum(0)))
         head = ("mode", "Hz", "residual", "mass x %", "y %", "z %")
         return table(head, [*rows, total], right=range(6))
+
+
+@dataclass(frozen=True)
+class Supports:
+    """Supported structure: M, mass with carried loads; rigid, displacements x 6; rows, the six displacements held."""
+
+    M: Any
+    rigid: Array
+    rows: Array
+
+    def mass(self, shapes: Array) -> Array:
+        """Return the mass matrix of these `shapes` as they move on the supports."""
+        theta = -np.linalg.solve(self.rigid[self.rows], shapes[self.rows])
+        moved = shapes + self.rigid @ theta
+        return np.asarray(moved.T @ (self.M @ moved))
+
+
+def checked_supports(
+    M: Any, rigid: Array, first: Mapping[str, Mapping[int, int]], held: Mapping[str, Sequence[int]],
+    loads: Mapping[str, float],
+) -> Supports:  # fmt: skip
+    """Check supports and loads of a structure.
+
+    Parameters
+    ----------
+    M
+        Mass matrix.
+    rigid
+        Rigid motions, displacements x 6.
+    first
+        Row of each direction of each interface.
+    held
+        Supported directions of each interface.
+    loads
+        Carried mass of each interface, kg.
+    """
+    for name in (*held, *loads):
+        if name not in first:
+            raise ModelError(f"flexible: {unknown('interface', name, first)}")
+    missing = [f"{name} {d}" for name, directions in held.items() for d in directions if d not in first[name]]
+    if missing:
+        raise ModelError(f"flexible: supports hold {', '.join(missing)}, excluded by directions; expected 0 to 5.")
+    rows = np.array([first[name][d] for name, directions in held.items() for d in directions], dtype=int)
+    size = np.linalg.svd(rigid[rows] / np.maximum(np.abs(rigid).max(axis=0), 1e-300), compute_uv=False)
+    if len(rows) != 6 or size[-1] < LOOSE_TOLERANCE * size[0]:
+        raise ModelError(
+            f"flexible: supports hold {len(rows)} displacements; expected six that prevent every rigid motion, such "
+            "as all of one interface, or a hinge and a strut."
+        )
+    M = M.copy()
+    for name, mass in loads.items():
+        if not 0.0 <= mass < np.inf:
+            raise ModelError(f'flexible: the load on "{name}" is {mass!r}; expected kilograms.')
+        for d in {0, 1, 2} & set(first[name]):
+            M[first[name][d], first[name][d]] += mass
+    return Supports(M, rigid, rows)
 
 
 def frequencies(K: Array, M: Array, held: Sequence[int] = ()) -> Array:

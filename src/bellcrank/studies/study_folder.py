@@ -137,24 +137,28 @@ class StudyFolder:
     def _foreign_files(self, manifest: Mapping[str, Any]) -> list[str]:
         """Return the names of files that do not belong to this study."""
         pq = optional_import("pyarrow.parquet", "study", "a study")
-        names = [p.name for p in self.path.iterdir() if not p.name.startswith(".") and p.name != "runs"]
-        wanted = {self.chunk_path(first).name for first, _ in chunk_ranges(manifest)}
-        for path in self.runs_folder.iterdir():
-            if path.name.startswith("."):
-                continue
+        names = [p.name for p in self._files(self.path) if p.name != "runs"]
+        strays = self._strays(manifest)
+        for path in self._files(self.runs_folder):
             try:
                 is_own = (pq.read_schema(path).metadata or {}).get(STUDY_KEY) == manifest["name"].encode()
             except Exception:  # a damaged file can make a parser fail in any way
                 is_own = False
-            if not is_own or path.name not in wanted:
+            if not is_own or path.name in strays:
                 names.append(path.name)
         return names
 
-    def _warn_of_strays(self, manifest: Mapping[str, Any]) -> None:
+    @staticmethod
+    def _files(folder: Path) -> list[Path]:
+        return [p for p in folder.iterdir() if not p.name.startswith(".")]
+
+    def _strays(self, manifest: Mapping[str, Any]) -> list[str]:
+        """Return the names of files among the rows that are not those of a chunk, sorted."""
         wanted = {self.chunk_path(first).name for first, _ in chunk_ranges(manifest)}
-        strays = sorted(
-            p.name for p in self.runs_folder.iterdir() if not p.name.startswith(".") and p.name not in wanted
-        )
+        return sorted(p.name for p in self._files(self.runs_folder) if p.name not in wanted)
+
+    def _warn_of_strays(self, manifest: Mapping[str, Any]) -> None:
+        strays = self._strays(manifest)
         if strays:
             more = f" and {len(strays) - 3} more" if len(strays) > 3 else ""
             warn(

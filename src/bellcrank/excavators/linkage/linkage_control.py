@@ -38,11 +38,11 @@ from bellcrank.errors import InputError
 from bellcrank.excavators.linkage.diesel import Diesel
 from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
 from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
-from bellcrank.excavators.rotary.spool_control import LEAST_ARC_RADIUS
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 FUNCTIONS = ("swing", "boom", "stick", "bucket")
 FULL_STICK_RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: within the limits of pump and cylinders
+PATH_LIMITS = (1.5, 0.9, 1.5, 1.2)  # m/s, rad/s, m/s, rad/s, of the autopilot's teeth and bucket
 FULL_STICK_SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
 
 
@@ -94,19 +94,6 @@ class LinkageControl:
         """Engine and pump."""
         return Diesel.of(self.linkage.given)
 
-    def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        """Return joint rates for [radial, swing, vertical, bucket] rates, limited by the reach.
-
-        Parameters
-        ----------
-        theta_d
-            Desired joint angles, rad.
-        u
-            Rates of the teeth.
-        """
-        arm = self.linkage.arm
-        return arm.joint_rates(theta_d, arm.allowed(arm.forward(theta_d), u))
-
     def desired(self, t: Scalar, theta_d: Sequence[Scalar], u: Any) -> list[Scalar]:
         """Return the desired joint rates, before they are limited by the stops.
 
@@ -120,14 +107,11 @@ class LinkageControl:
             Inputs by name.
         """
         sticks = [u[name] for name in self.inputs[:4]]
-        position = self.linkage.arm.forward(theta_d)
-        radial, arc, up, turn = sticks
-        by_tip = limit_together(
-            self.resolved(theta_d, [radial, arc / maximum(position[0], LEAST_ARC_RADIUS), up, turn]), FULL_STICK_RATES
-        )
+        arm = self.linkage.arm
+        by_tip = limit_together(arm.stick_rates(theta_d, sticks), FULL_STICK_RATES)
         place, rate = self.path(t)
-        wanted = [r + self.back * (p - a) for r, p, a in zip(rate, place, position, strict=True)]
-        by_path = self.resolved(theta_d, [clip(w, -s, s) for w, s in zip(wanted, (1.5, 0.9, 1.5, 1.2), strict=True)])
+        wanted = [r + self.back * (p - a) for r, p, a in zip(rate, place, arm.forward(theta_d), strict=True)]
+        by_path = arm.limited_rates(theta_d, [clip(w, -s, s) for w, s in zip(wanted, PATH_LIMITS, strict=True)])
         by_hand = [where(u["resolved"] > 0.5, a, b) for a, b in zip(by_tip, sticks, strict=True)]
         return [where(u["autopilot"] > 0.5, a, b) for a, b in zip(by_path, by_hand, strict=True)]
 

@@ -130,10 +130,8 @@ class ToolForces:
         """
         if what not in ("stick", "bucket"):
             raise ValueError(what)
-        tip, pin = (
-            self._plane_points(theta)["tip"],
-            self._plane_points(theta)["bucket" if what == "bucket" else "stick"],
-        )
+        points = self._plane_points(theta)
+        tip, pin = points["tip"], points[what]
         r = math.hypot(tip[0] - pin[0], tip[1] - pin[1])
         # Digging turns the bucket in, and the stick towards the cab: clockwise, seen with the arm to the right.
         along = (tip[1] - pin[1]) / r, -(tip[0] - pin[0]) / r
@@ -141,7 +139,7 @@ class ToolForces:
         gears = dict(zip(CYLINDERS, self.linkage.gears(theta), strict=True))
         limits = {}
         for name in CYLINDERS:
-            pivot = self._plane_points(theta)[name]
+            pivot = points[name]
             moment = (tip[0] - pivot[0]) * push[1] - (tip[1] - pivot[1]) * push[0]  # about the joint, anticlockwise
             needed = -moment / float(gears[name])  # N of the cylinder, outwards, per newton at the teeth
             area = self.cylinders[name].areas[0 if needed > 0 else 1]
@@ -159,9 +157,8 @@ class ToolForces:
         mass, x = self.weight(theta)
         limits = {"slips": math.inf, "tips": math.inf}
         for edge in (-IDLER_HALF_DISTANCE, IDLER_HALF_DISTANCE):
-            push_moment = (tip[0] - edge) * push[1] - tip[1] * push[
-                0
-            ]  # moment about the edge, anticlockwise, per newton
+            # Moment about the edge, anticlockwise, per newton.
+            push_moment = (tip[0] - edge) * push[1] - tip[1] * push[0]
             weight_moment = mass * GRAVITY * (edge - x)  # moment of the weight about the edge, anticlockwise
             if push_moment * weight_moment < 0:
                 limits["tips"] = min(limits["tips"], abs(weight_moment / push_moment))

@@ -35,6 +35,7 @@ SPHERE_RADIUS = 0.1  # m, radius of a contact sphere
 CONTACT_STIFFNESS = 2.0e6  # N/m per contact point: 22 t sink in by 14 mm
 CONTACT_DAMPING = 1.5  # s/m
 CREEP_SPEED = 5e-3  # m/s, below which friction acts like a damper; a parked machine creeps more slowly
+CONTACT_NUMBERS: dict[str, Any] = {"stiffness": CONTACT_STIFFNESS, "damping": CONTACT_DAMPING, "slow": CREEP_SPEED}
 CONTACT_POINTS = tuple(
     (f"{side}{k}", (x * TRACK_HALF_LENGTH / 3.0, y * (TRACK_SIDES[0] + TRACK_SIDES[1]) / 2.0, SPHERE_RADIUS))
     for side, y in (("left", 1.0), ("right", -1.0))
@@ -126,22 +127,9 @@ def tracks(footing: Footing, probes: Sequence[str]) -> list[Element]:
         Names of the bucket's frames.
     """
     speeds = {side: parameter(f"tracks.{side}", 0.0, "m/s") for side in ("left", "right")}
-    contact_options = {
-        "stiffness": CONTACT_STIFFNESS,
-        "damping": CONTACT_DAMPING,
-        "friction": footing.friction,
-        "slow": CREEP_SPEED,
-    }
+    shapes, contact = (Plane(), Sphere(SPHERE_RADIUS)), {**CONTACT_NUMBERS, "friction": footing.friction}
     contacts: list[Element] = [
-        Belt(
-            f"track.{name}",
-            "ground",
-            f"track.{name}",
-            Plane(),
-            Sphere(SPHERE_RADIUS),
-            **contact_options,
-            speed=speeds[name[:-1]],
-        )
+        Belt(f"track.{name}", "ground", f"track.{name}", *shapes, **contact, speed=speeds[name[:-1]])
         for name, _ in CONTACT_POINTS
     ]
     walls = Together(footing.barriers)

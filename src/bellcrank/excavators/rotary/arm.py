@@ -25,6 +25,7 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, acos, atan2, clip, cos, maximum, sin, sqrt
 
 TipScalars = list[Scalar]
+LEAST_ARC_RADIUS = 1.0  # m, least radius for the conversion of arc speed to a rate of the cab
 LEAST_DISTANCE = 1e-9  # m, lower bound of a distance in a denominator
 
 
@@ -111,6 +112,24 @@ class ExcavatorArm:
         dD = (X * dX + Z * dZ) / D
         correction = (bounded_rate(D, dD, *self.reach) - dD) / D
         return [rates[0] + correction * X, rates[1], rates[2] + correction * Z, rates[3]]
+
+    def stick_rates(self, theta: Sequence[Scalar], sticks: Sequence[Scalar]) -> TipScalars:
+        """Return joint rates for sticks in RESOLVED mode, limited by the reach.
+
+        Parameters
+        ----------
+        theta
+            Joint angles, rad.
+        sticks
+            Radial, arc and vertical speed of the tip, m/s, and the rate of the bucket, rad/s.
+        """
+        radial, arc, up, turn = sticks
+        radius = self.forward(theta)[0]
+        return self.limited_rates(theta, [radial, arc / maximum(radius, LEAST_ARC_RADIUS), up, turn])
+
+    def limited_rates(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> TipScalars:
+        """Return joint rates at the joint angles `theta` for `rates` of the tip, limited by the reach."""
+        return self.joint_rates(theta, self.allowed(self.forward(theta), rates))
 
     def joint_rates(self, theta: Sequence[Scalar], rates: Sequence[Scalar]) -> TipScalars:
         """Return joint rates for rates of [radius, swing, height, bucket]; the stick must not be straight or folded.

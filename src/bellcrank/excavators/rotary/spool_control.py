@@ -25,10 +25,9 @@ from bellcrank.actuators.actuator import StateVariable, bounded_rate
 from bellcrank.control.leash import Leash
 from bellcrank.errors import InputError
 from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.scalar import Scalar, maximum, where
+from bellcrank.scalar import Scalar, where
 
 JOINTS = ("cab", "boom", "stick", "bucket")
-LEAST_ARC_RADIUS = 1.0  # m, least radius for the conversion of arc speed to a rate of the cab
 
 Profile = Callable[[Scalar], Sequence[Scalar]]  # scripted stick positions by time
 
@@ -142,11 +141,7 @@ class _ArmControl(SpoolControl):
 
     def resolved(self, theta_d: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         assert self.arm is not None
-        position = self.arm.forward(theta_d)
-        radial, arc, up, turn = u
-        return self.arm.joint_rates(
-            theta_d, self.arm.allowed(position, [radial, arc / maximum(position[0], LEAST_ARC_RADIUS), up, turn])
-        )
+        return self.arm.stick_rates(theta_d, u)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,7 @@ class Planar(Kind):
 
     name, nq, nv, has_axis = "planar", 3, 3, False
     coordinates = ("x", "y", "angle")
-    columns = (
-        Motion(ZERO, AXES[0]),
-        Motion(ZERO, AXES[1]),
-        TURN_Z,
-    )
+    columns = (Motion(ZERO, AXES[0]), Motion(ZERO, AXES[1]), TURN_Z)
     invariant_part = screw_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:

@@ -209,18 +209,12 @@ def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str 
 
 
 def _group_of(module: str, strategies: Sequence[str]) -> str:
-    group_names = {"M": "M", "k": "k", "q": "q", "u": "u"} if "modules" in strategies else {}
-    if "factorisation" in strategies:
-        group_names |= {
-            "M": "M",
-            "L": "L",
-            "k": group_names.get("k", "k q"),
-            "q": group_names.get("q", "k q"),
-            "u": group_names.get("u", "k q"),
-        }
-    if not group_names:
+    """Return the task of a module."""
+    if not {"modules", "factorisation"} & {*strategies}:
         return "all"
-    return group_names.get(module, "end")
+    if module in ("k", "q", "u"):
+        return module if "modules" in strategies else "k q"
+    return module if module == "M" or (module == "L" and "factorisation" in strategies) else "end"
 
 
 def separate_shared_nodes(parts: Mapping[str, NodesBySerial]) -> dict[str, NodesBySerial]:
