@@ -28,6 +28,18 @@ from bellcrank.scalar import (
     where,
 )
 
+Chain = Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]  # value, first and second derivative
+
+
+def _function(name: str, chain: Chain) -> Callable[[Jet], Jet]:
+    """Return the method of a Jet for the function with this chain."""
+
+    def method(self: Jet) -> Jet:
+        return self._chain(chain)
+
+    method.__doc__ = f"Return the {name}."
+    return method
+
 
 class Jet:
     """The truncated series x + d e + c e^2/2."""
@@ -105,50 +117,20 @@ class Jet:
     def __bool__(self) -> bool:
         raise TraceError("a scalar has no truth value here: write where(condition, a, b) instead of if.")
 
-    def _chain(self, f: Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]) -> Jet:
+    def _chain(self, f: Chain) -> Jet:
         """Apply a function that returns its value and its first and second derivative."""
         y, d, c = f(self.x)
         return Jet(y, d * self.d, c * (self.d * self.d) + d * self.c)
 
-    def sin(self) -> Jet:
-        """Return the sine."""
-        return self._chain(lambda x: (sin(x), cos(x), -sin(x)))
-
-    def cos(self) -> Jet:
-        """Return the cosine."""
-        return self._chain(lambda x: (cos(x), -sin(x), -cos(x)))
-
-    def tan(self) -> Jet:
-        """Return the tangent."""
-        y = tan(self.x)
-        return self._chain(lambda x: (y, 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
-
-    def sqrt(self) -> Jet:
-        """Return the square root."""
-        y = sqrt(self.x)
-        return self._chain(lambda x: (y, 0.5 / y, -0.25 / (y * x)))
-
-    def exp(self) -> Jet:
-        """Return the exponential function."""
-        y = exp(self.x)
-        return self._chain(lambda x: (y, y, y))
-
-    def log(self) -> Jet:
-        """Return the natural logarithm."""
-        return self._chain(lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
-
-    def tanh(self) -> Jet:
-        """Return the hyperbolic tangent."""
-        y = tanh(self.x)
-        return self._chain(lambda x: (y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
-
-    def arcsin(self) -> Jet:
-        """Return the inverse sine."""
-        return self._chain(lambda x: (asin(x), 1.0 / sqrt(1.0 - x * x), x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
-
-    def arccos(self) -> Jet:
-        """Return the inverse cosine."""
-        return self._chain(lambda x: (acos(x), -1.0 / sqrt(1.0 - x * x), -x / ((1.0 - x * x) * sqrt(1.0 - x * x))))
+    sin = _function("sine", lambda x: (sin(x), cos(x), -sin(x)))
+    cos = _function("cosine", lambda x: (cos(x), -sin(x), -cos(x)))
+    tan = _function("tangent", lambda x: (y := tan(x), 1.0 + y * y, 2.0 * y * (1.0 + y * y)))
+    sqrt = _function("square root", lambda x: (y := sqrt(x), 0.5 / y, -0.25 / (y * x)))
+    exp = _function("exponential function", lambda x: (y := exp(x), y, y))
+    log = _function("natural logarithm", lambda x: (log(x), 1.0 / x, -1.0 / (x * x)))
+    tanh = _function("hyperbolic tangent", lambda x: (y := tanh(x), 1.0 - y * y, -2.0 * y * (1.0 - y * y)))
+    arcsin = _function("inverse sine", lambda x: (asin(x), 1.0 / (r := sqrt(1.0 - x * x)), x / ((1.0 - x * x) * r)))
+    arccos = _function("inverse cosine", lambda x: (acos(x), -1.0 / (r := sqrt(1.0 - x * x)), -x / ((1.0 - x * x) * r)))
 
     def floor(self) -> Jet:
         """Return the value rounded down to an integer, with zero derivatives."""

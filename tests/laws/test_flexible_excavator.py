@@ -14,8 +14,7 @@ from bellcrank.dynamics.loops import constraint_quantities as closure
 from bellcrank.errors import ModelError
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
-from bellcrank.excavators.linkage.mechanism import CARRIED_MASSES, LUGS
-from bellcrank.excavators.linkage.steelwork import steelwork
+from bellcrank.excavators.linkage.mechanism import CARRIED_MASSES, LUGS, steelwork
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.polygonal_beams import polygonal_beam
 from bellcrank.structures.reduction import frequencies

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.papers.operation_counts import evaluate_formula, published
-from bellcrank.papers.wong.systolic_array import Cell, SystolicArray, Words
-from bellcrank.papers.wong.systolic_solvers import back_substitution, factorise, feed_forward, substitute_back
+from bellcrank.papers.wong.systolic_solvers import (
+    Cell,
+    SystolicArray,
+    Words,
+    back_substitution,
+    factorise,
+    feed_forward,
+    substitute_back,
+)
 
 SIZES = range(1, 15)
 SOLVERS = {"feed_forward": feed_forward, "back_substitution": back_substitution}

@@ -86,8 +86,7 @@ BELOW: dict[str, set[str]] = {
     # the live page: independent of particular machines
     "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, complete; their mechanism is also in the zoo
-    "excavators.linkage.mechanism": {"formats", "model", "zoo.published", "excavators.linkage.steelwork"},
-    "excavators.linkage.steelwork": {"structures"},
+    "excavators.linkage.mechanism": {"formats", "model", "structures", "zoo.published"},
     "excavators": {"cockpit", "ground", "record", "sim", "zoo", *GENERAL, *MECHANICS},
     # interfaces for machine learning and foreign arrays
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},

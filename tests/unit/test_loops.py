@@ -308,7 +308,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "gear of a text": (lambda b: b.close("x", "gear", joints="R1", ratio=1), "the names of two"),
     "gear on nothing": (lambda b: b.close("x", "gear", joints=("R1", "R9"), ratio=1), 'no moving joint "R9"'),
     "gear on a ball": (lambda b: b.close("x", "gear", joints=("R1", "ball"), ratio=1), '"ball" is spherical and has 3'),
-    "gear on itself": (lambda b: b.close("x", "gear", joints=("R1", "R1"), ratio=1), "to itself"),
+    "gear on itself": (lambda b: b.close("x", "gear", joints=("R1", "R1"), ratio=1), "two different names"),
     "gear at a stand": (lambda b: b.close("x", "gear", joints=("R1", "R2"), ratio=0), "ratio is 0"),
     "gear on a slide": (lambda b: b.close("x", "gear", joints=("R1", "slide"), ratio=1), 'it is a "rack"'),
     "rack of hinges": (lambda b: b.close("x", "rack", joints=("R1", "R2"), ratio=1), "turns and one that slides"),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.content_digest.package_versions import code_versions
+from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.studies import dask_engine
 from bellcrank.studies import study_folder as folder_module

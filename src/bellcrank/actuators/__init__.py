@@ -14,34 +14,10 @@ from bellcrank.actuators.rotary_hydraulics import RotaryHydraulics
 from bellcrank.actuators.spring_damper import SpringDamper
 from bellcrank.actuators.stribeck_friction import StribeckFriction
 
-# In the order a newcomer should meet them.
-ACTUATORS: dict[str, type[Actuator]] = {
-    kind.__name__: kind
-    for kind in (
-        IdealTorque,
-        PD,
-        PID,
-        DCMotor,
-        SpringDamper,
-        StribeckFriction,
-        RotaryHydraulics,
-        HydraulicCylinder,
-        HydraulicMotor,
-    )
-}
-
-__all__ = [
-    "ACTUATORS",
-    "PD",
-    "PID",
-    "Actuator",
-    "DCMotor",
-    "HydraulicCylinder",
+# The interfaces and the valve, then the actuators in the order a newcomer should meet them.
+__all__ = [  # noqa: RUF022
+    "ACTUATORS", "Actuator", "ProportionalValve", "StateVariable",
+    "IdealTorque", "PD", "PID", "DCMotor", "SpringDamper", "StribeckFriction", "RotaryHydraulics", "HydraulicCylinder",
     "HydraulicMotor",
-    "IdealTorque",
-    "ProportionalValve",
-    "RotaryHydraulics",
-    "SpringDamper",
-    "StateVariable",
-    "StribeckFriction",
-]
+]  # fmt: skip
+ACTUATORS: dict[str, type[Actuator]] = {name: globals()[name] for name in __all__[4:]}

@@ -2,9 +2,9 @@
 
 digests            values, containers, arrays, objects
 function_digests   functions, classes and modules, with the globals and closures that they use
-libraries          tell Python and installed libraries, identified by version, from code identified by its text
+libraries          tell Python and installed libraries, identified by version, from code identified by its text;
+                   versions of this package and of the libraries below it
 distributions      files and versions of installed distributions; one digest of many files
-package_versions   versions of this package and of the libraries below it
 """
 
 from bellcrank.content_digest.digests import ContentDigest, UnidentifiedError, content_digest

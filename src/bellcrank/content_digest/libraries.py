@@ -1,16 +1,26 @@
-"""Tell code of Python and of installed libraries, identified by version, from code identified by its text."""
+"""Tell code of Python and of installed libraries, identified by version, from code identified by its text.
+
+The versions of this package and of the libraries below it are those that affect computed numbers.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import site
 import sys
 import sysconfig
+import time
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 
-from bellcrank.content_digest.distributions import distribution_version
+from bellcrank import plugins
+from bellcrank.code_timestamp import IMPORT_TIME_NS
+from bellcrank.content_digest.distributions import distribution_version, folder_files
+from bellcrank.errors import InputError
+from bellcrank.version import __version__
 
 DECOMPOSED_PACKAGES: set[str] = set()  # packages identified by what is in memory, wherever they are installed
 MAX_CACHED_FILES = 4096  # files whose library is cached
@@ -85,3 +95,40 @@ def _distributions() -> Mapping[str, list[str]]:
 def _distribution_versions(top: str) -> str | None:
     names = sorted(set(_distributions().get(top, ())))
     return "; ".join(distribution_version(importlib.metadata.distribution(name)) for name in names) or None
+
+
+# -- versions of this package and of the libraries below it
+
+
+def code_versions() -> dict[str, str]:
+    """Return the versions of all code that computes, by name; equal on two computers if they compute the same."""
+    plugins.load()
+    return {
+        "bellcrank": f"{__version__} {package_digest()[:32]}",
+        "plug-ins": plugins.fingerprint()[:32],
+        "numpy": importlib.metadata.version("numpy"),
+        "llvmlite": importlib.metadata.version("llvmlite"),
+        "python": f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}",
+    }
+
+
+@cache
+def package_digest() -> str:
+    """Return a hash of all Python files of this package.
+
+    Raises
+    ------
+    InputError
+        If one of them was written after this process began, since the loaded text is then unknown.
+    """
+    digest, now = hashlib.sha256(), time.time_ns()
+    for path, name in sorted(folder_files(OWN_FOLDER).items()):
+        if not name.endswith(".py"):
+            continue
+        if IMPORT_TIME_NS < os.stat(path).st_mtime_ns <= now:  # a time in the future comes from another clock
+            raise InputError(
+                f"{path} was changed after this process began, so that the process may run other code than the files "
+                "contain. Restart Python."
+            )
+        digest.update(name.encode() + b"\0" + Path(path).read_bytes())
+    return digest.hexdigest()

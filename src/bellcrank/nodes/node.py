@@ -195,6 +195,16 @@ def _each(operation: np.ufunc, array: Any, node: Node) -> Any:
     return operation(array, box)
 
 
+def _function(op: str, name: str) -> Callable[[Node], Value]:
+    """Return the method of a Node that records the operation `op`."""
+
+    def method(self: Node) -> Value:
+        return _call(op, self)
+
+    method.__doc__ = f"Record the {name}."
+    return method
+
+
 class Node:
     """A scalar that records operations instead of computing."""
 
@@ -253,9 +263,6 @@ class Node:
     def __pos__(self) -> Value:
         return self
 
-    def __abs__(self) -> Value:
-        return _call("abs", self)
-
     def __pow__(self, exponent: Any) -> Value:
         if exponent == 2:
             return _mul(self, self)
@@ -282,49 +289,17 @@ class Node:
         return _call("le", *_pair(other, self)) if not isinstance(other, Jet) else NotImplemented
 
     # numpy calls methods with these names on the elements of object arrays.
-    def sin(self) -> Value:
-        """Record the sine."""
-        return _call("sin", self)
-
-    def cos(self) -> Value:
-        """Record the cosine."""
-        return _call("cos", self)
-
-    def tan(self) -> Value:
-        """Record the tangent."""
-        return _call("tan", self)
-
-    def arcsin(self) -> Value:
-        """Record the inverse sine."""
-        return _call("asin", self)
-
-    def arccos(self) -> Value:
-        """Record the inverse cosine."""
-        return _call("acos", self)
-
-    def sqrt(self) -> Value:
-        """Record the square root."""
-        return _call("sqrt", self)
-
-    def exp(self) -> Value:
-        """Record the exponential function."""
-        return _call("exp", self)
-
-    def log(self) -> Value:
-        """Record the natural logarithm."""
-        return _call("log", self)
-
-    def tanh(self) -> Value:
-        """Record the hyperbolic tangent."""
-        return _call("tanh", self)
-
-    def fabs(self) -> Value:
-        """Record the absolute value."""
-        return _call("abs", self)
-
-    def floor(self) -> Value:
-        """Record rounding down to an integer."""
-        return _call("floor", self)
+    sin = _function("sin", "sine")
+    cos = _function("cos", "cosine")
+    tan = _function("tan", "tangent")
+    arcsin = _function("asin", "inverse sine")
+    arccos = _function("acos", "inverse cosine")
+    sqrt = _function("sqrt", "square root")
+    exp = _function("exp", "exponential function")
+    log = _function("log", "natural logarithm")
+    tanh = _function("tanh", "hyperbolic tangent")
+    fabs = __abs__ = _function("abs", "absolute value")
+    floor = _function("floor", "value rounded down to an integer")
 
     def where(self, yes: Any, no: Any) -> Any:
         """Select `yes` where this comparison holds, `no` elsewhere."""

@@ -8,10 +8,8 @@ from pathlib import Path
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError
 from bellcrank.file_reading import check_last_line, read_bytes, report_damaged
-from bellcrank.structures.abaqus_matrix import abaqus_matrix
-from bellcrank.structures.matrix_market import Array, matrix_market
-from bellcrank.structures.nastran_binary import binary_op4
-from bellcrank.structures.nastran_op4 import op4
+from bellcrank.structures.mtx_files import Array, abaqus_matrix, matrix_market
+from bellcrank.structures.nastran_op4 import binary_op4, op4
 
 
 @explain_argument_errors

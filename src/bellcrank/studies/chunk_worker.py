@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.content_digest.package_versions import code_versions
+from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import BellcrankError, InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.record import Record

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
-from bellcrank.content_digest.package_versions import code_versions
+from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed

@@ -1,7 +1,10 @@
-"""Reader of Matrix Market files: real, coordinate or array, general or symmetric.
+"""Readers of .mtx files: Matrix Market, and the matrices that Abaqus writes.
 
-Source: R. F. Boisvert, R. Pozo and K. A. Remington, The Matrix Market exchange formats, NISTIR 5935, 1996; as
-finite-element programs and scipy write them.
+Matrix Market: real, coordinate or array, general or symmetric. Source: R. F. Boisvert, R. Pozo and K. A. Remington, The
+Matrix Market exchange formats, NISTIR 5935, 1996; as finite-element programs and scipy write them.
+
+Abaqus (*MATRIX GENERATE with *MATRIX OUTPUT): each line has node, displacement, node, displacement and value; a
+symmetric matrix is given by one half.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")
 # Largest number of elements of a dense matrix, whatever the size of the file.
 MAX_ELEMENTS = 2e8
+FIELDS_PER_LINE = 5  # of Abaqus' files
 
 
 def matrix_market(where: str, lines: Sequence[str]) -> Array:
@@ -26,8 +30,7 @@ def matrix_market(where: str, lines: Sequence[str]) -> Array:
     width = 3 if layout == "coordinate" else 2
     if len(numbers) < width or not all(0 < x < np.inf and x == np.floor(x) for x in numbers[:2]):
         raise ReadError(f"{where}: has no sizes; expected {width} whole numbers after the comments.")
-    if float(numbers[0]) * float(numbers[1]) > MAX_ELEMENTS:
-        raise ReadError(f"{where}: is {numbers[0]:g} x {numbers[1]:g}, too large to be made dense. Condense it first.")
+    _check_dense(where, numbers[0], numbers[1])
     entries = numbers[width:]
     if not np.isfinite(entries).all():
         raise ReadError(f"{where}: holds values that are not finite; expected numbers.")
@@ -96,3 +99,38 @@ def check_count(where: str, expected: float, count: int) -> None:
     if count != expected:
         what = "it was cut short" if count < expected else "its sizes are wrong"
         raise ReadError(f"{where}: {count} numbers where its sizes say {expected:.15g}: {what}. Write it again.")
+
+
+def _check_dense(where: str, rows: float, columns: float) -> None:
+    if float(rows) * float(columns) > MAX_ELEMENTS:
+        raise ReadError(f"{where}: is {rows:g} x {columns:g}, too large to be made dense. Condense it first.")
+
+
+def abaqus_matrix(where: str, lines: Sequence[str]) -> Array:
+    """Return the matrix in `lines`, with nodes in the order of their labels; `where` is for errors.
+
+    Each node has three displacements or, if there are rotations, six.
+    """
+    rows = [line for line in lines if line.strip() and not line.startswith("*")]
+    short = next((i for i, line in enumerate(rows) if len(line.rstrip(" ,").split(",")) != FIELDS_PER_LINE), None)
+    if short is not None or not rows:
+        got = f'"{rows[short].strip()}"' if short is not None else "nothing"
+        raise ReadError(
+            f"{where}: holds {got}; expected node, displacement, node, displacement, value in every line, as in "
+            "Abaqus' FORMAT=MATRIX INPUT. An incomplete last line means that the file was cut short: write it again."
+        )
+    table = parse_numbers(where, [line.replace(",", " ") for line in rows]).reshape(-1, FIELDS_PER_LINE)
+    labels, each = np.unique(table[:, [0, 2]]), table[:, [1, 3]]
+    if labels.min() < 1 or each.min() < 1 or each.max() > 6 or np.any(table[:, :4] != np.rint(table[:, :4])):
+        raise ReadError(
+            f"{where}: has nodes from {labels.min():g} and displacements {each.min():g} to {each.max():g}; expected "
+            "labels from 1, and 1 to 6. Internal variables of elements have none: condense them, or leave them out."
+        )
+    width = 3 if each.max() <= 3 else 6
+    n = width * len(labels)
+    _check_dense(where, n, n)
+    i, j = (width * np.searchsorted(labels, table[:, k]) + table[:, k + 1].astype(int) - 1 for k in (0, 2))
+    A = np.zeros((n, n))
+    A[i, j] = table[:, 4]
+    halves = not np.any((i != j) & (A[j, i] != 0.0))
+    return np.asarray(A + np.triu(A, 1).T + np.tril(A, -1).T) if halves else A
