@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -112,3 +112,34 @@ def unknown(what: str, name: object, known: Iterable[object], suggestion: str = 
     hint = f' Did you mean "{close[0]}"?' if close else ""
     listed = ", ".join(names[:30]) + (f", ... ({len(names)} in all)" if len(names) > 30 else "")
     return f"There is no {what} {quoted_name(given_name, 200)}.{hint} Known: {listed or 'none'}."
+
+
+def check_known(
+    what: str,
+    name: object,
+    known: Collection[object],
+    where: str = "",
+    error: type[BellcrankError] = InputError,
+    advice: str = "",
+) -> None:
+    """Raise an `error` unless `name` is one of the `known` names.
+
+    Parameters
+    ----------
+    what
+        Kind of thing that was looked up.
+    name
+        The name.
+    known
+        The names that exist.
+    where
+        Beginning of the message.
+    error
+        Type of the error.
+    advice
+        End of the message.
+    """
+    if not isinstance(name, str) or name not in known:
+        raise error(
+            f"{where}: {unknown(what, name, known)}{advice}" if where else f"{unknown(what, name, known)}{advice}"
+        )

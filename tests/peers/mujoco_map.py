@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from bellcrank.formats.mjcf_names import ElementNames
+from bellcrank.formats.mjcf_model import ElementNames
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Report
 

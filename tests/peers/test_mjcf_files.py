@@ -18,8 +18,7 @@ import bellcrank as bc
 from bellcrank.dynamics import aba, crba, kinematics
 from bellcrank.dynamics import singular_mass as movable
 from bellcrank.errors import ModelError, ReadError
-from bellcrank.formats.mjcf_frames import body_frame_offsets
-from bellcrank.formats.mjcf_names import ElementNames
+from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets
 from bellcrank.model import Mechanism
 
 mujoco = pytest.importorskip("mujoco")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from bellcrank.formats import file_bytes
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
-from bellcrank.formats.number_checks import RIGHT_ANGLES, vector
+from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, vector
 from bellcrank.model.mechanism import Mechanism
 
 __all__ = ["Builder", "DhRow", "from_dh", "from_saha", "from_wong", "read"]
@@ -32,17 +33,9 @@ def __getattr__(name: str) -> Any:
 
 
 SUFFIXES = (".urdf", ".xml", ".toml")
-# Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from DEFAULT_OPTIONS) ->
+# Readers of plug-ins, by suffix: (data, source, and those arguments of `read` that differ from its defaults) ->
 # Mechanism.
 READERS: dict[str, Callable[..., Mechanism]] = {}
-DEFAULT_OPTIONS = {
-    "base": "fixed",
-    "gravity": None,
-    "check": "warn",
-    "right_angles": RIGHT_ANGLES,
-    "lock": (),
-    "loops": True,
-}
 SUFFIX_TIPS = {
     ".xacro": " Run xacro on it first: xacro robot.xacro > robot.urdf",
     ".py": " For an object in a Python file, the command line takes FILE.py:NAME.",
@@ -106,12 +99,13 @@ def read(
         raise InputError(f'base is {base!r}; expected "fixed" or "floating".')
     if check not in ("error", "warn"):
         raise InputError(f'check is {check!r}; expected "error" or "warn".')
-    if not isinstance(right_angles, (int, float)) or not 0.0 <= right_angles < 0.1:
-        raise InputError(f"right_angles is {right_angles!r}; expected a small angle in radians, from 0 to 0.1.")
+    AngleReader(right_angles)  # checks it
+    from bellcrank.formats.yaml_loops import find_loop_file
+
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        loop_file = _loop_file(Path(), loops if loops is not True else False)
+        loop_file = find_loop_file(Path(), loops if loops is not True else False)
         text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
         return _xml(text, "URDF text", "utf-8", base=base, loop_file=loop_file, **options)
     if not isinstance(path, (str, os.PathLike)):
@@ -120,10 +114,10 @@ def read(
     data = _checked_bytes(Path(source))
     plugin_reader = READERS.get(Path(source).suffix.lower())
     if plugin_reader is not None:
-        arguments = {"base": base, "loops": loops, **options}
-        return plugin_reader(data, source, **{key: x for key, x in arguments.items() if x != DEFAULT_OPTIONS[key]})
+        arguments, parameters = {"base": base, "loops": loops, **options}, signature(read).parameters
+        return plugin_reader(data, source, **{k: x for k, x in arguments.items() if x != parameters[k].default})
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, loop_file=_loop_file(Path(source), loops), **options)
+        return _xml(data, source, base=base, loop_file=find_loop_file(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.formats.dh_table import read_table
@@ -153,12 +147,6 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
 def _with_default_gravity(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options with the default gravity if none was given."""
     return options if options["gravity"] is not None else options | {"gravity": (0.0, 0.0, -9.81)}
-
-
-def _loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> Any:
-    from bellcrank.formats.yaml_loops import find_loop_file
-
-    return find_loop_file(urdf, loops)
 
 
 def _checked_bytes(path: Path) -> bytes:

@@ -1,13 +1,19 @@
-"""Bounding primitives: the box, sphere, cylinder or capsule of least volume around points."""
+"""Collision shapes in frames of a mechanism, and the bounding primitive of a mesh.
+
+The primitive is the box, sphere, cylinder or capsule of least volume around points.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Shape, Sphere
-from bellcrank.model.parts import Array
+from bellcrank.model import Mechanism
+from bellcrank.model.parts import Array, Frame, Report, ReportLine, matrix, triple
 
 ROUND_END_TOLERANCE = 0.01  # share of the radius by which points of a mesh may stick out of a round end
 
@@ -36,3 +42,34 @@ def bounding_primitive(points: Array) -> tuple[Shape, Array, Array]:
                 candidates.append((volume, Capsule(across, straight), turn))
     _, shape, turn = min(candidates, key=lambda x: x[0])
     return shape, turn, middle
+
+
+def bounding_shape(points: Array, what: str) -> tuple[Shape, Array, Array, str]:
+    """Return the bounding primitive of `points`, the corners of `what`, and a text for the report."""
+    shape, turn, middle = bounding_primitive(points)
+    return shape, turn, middle, f"{what}: taken as a {type(shape).__name__.lower()} around it"
+
+
+class PlacedShapes:
+    """Shapes with a frame of the mechanism for each, and lines of the report about them."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism, self.frames = mechanism, dict(mechanism.frames)
+        self.shapes, self.lines = dict[str, Shape](), list[ReportLine]()
+
+    def report(self, element: str, outcome: str, level: str = "ok") -> None:
+        """Add a line to the report."""
+        self.lines.append(ReportLine(element, outcome, level))
+
+    def add(self, link: str, k: int, shape: Shape, rotation: Array, point: Any) -> str:
+        """Add `shape`, number `k` of `link`, with its pose in the link's frame; return the name of its own frame."""
+        base, frame = self.mechanism.frames[link], f"{link}.collision{k}"
+        turn = np.asarray(base.rotation, float)
+        place = np.asarray(base.point, float) + turn @ point
+        self.frames[frame] = Frame(frame, base.body, matrix(turn @ rotation), triple(place))
+        self.shapes[frame] = shape
+        return frame
+
+    def result(self, source: str) -> tuple[Mechanism, dict[str, Shape], Report]:
+        """Return the mechanism with all frames, the shapes by frame, and the report about `source`."""
+        return replace(self.mechanism, frames=self.frames), self.shapes, Report(source, tuple(self.lines))

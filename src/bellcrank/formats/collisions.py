@@ -7,9 +7,8 @@ Meshes are read as for pictures (meshes/), so that a link collides where it is d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import ReadError, unknown
+from bellcrank.errors import ReadError, check_known
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain
-from bellcrank.formats.bounding_primitives import bounding_primitive
+from bellcrank.formats.bounding_primitives import PlacedShapes, bounding_shape
 from bellcrank.formats.file_bytes import file_bytes
 from bellcrank.formats.number_checks import AngleReader
+from bellcrank.formats.visuals import find_mesh
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import read_mesh_corners
 from bellcrank.model import Mechanism
-from bellcrank.model.parts import Array, Frame, Report, ReportLine, matrix, triple
+from bellcrank.model.parts import ORIGIN, Array, Report
 
-ORIGIN = (0.0, 0.0, 0.0)
 MAX_SCALED_COORDINATE = 1e6  # m; of a mesh after its scale
 
 
@@ -65,8 +64,7 @@ class Collisions:
         """
         links = {frame.rpartition(".collision")[0] for frame in self.shapes}
         for name in only:
-            if name not in links:
-                raise ReadError(f'collisions of "{self.mechanism.name}": {unknown("link with a shape", name, links)}')
+            check_known("link with a shape", name, links, f'collisions of "{self.mechanism.name}"', ReadError)
         chosen_shapes = {f: s for f, s in self.shapes.items() if not only or f.rpartition(".collision")[0] in only}
         ground = self.mechanism.ground
         moving_shapes = {f: s for f, s in chosen_shapes.items() if self.mechanism.frames[f].body != ground}
@@ -112,37 +110,29 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
         return Collisions(*geom_shapes(file, mechanism))
     if root.tag != "robot":
         raise ReadError(f"{file}: the root element is <{root.tag}>; expected <robot> (URDF) or <mujoco> (MJCF).")
-    frames, shapes, lines = dict(mechanism.frames), {}, []
+    placed = PlacedShapes(mechanism)
     mesh_corners = cache(_mesh_corners)  # links often share a mesh
     for link in root.children_named("link"):
         name = link.require_attribute("name", "the link's name")
         if name not in mechanism.frames:
-            lines.append(ReportLine(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning"))
+            placed.report(f'link "{name}"', "is not in the mechanism: its shapes are left out", "warning")
             continue
         for k, e in enumerate(link.children_named("collision")):
-            shape_or_reason = _shape(e, file, mesh_corners)
+            where, shape_or_reason = f'collision of "{name}"', _shape(e, file, mesh_corners)
             if isinstance(shape_or_reason, str):
-                lines.append(ReportLine(f'collision of "{name}"', shape_or_reason, "warning"))
+                placed.report(where, shape_or_reason, "warning")
                 continue
             shape, R, p, description = shape_or_reason
-            link_frame = mechanism.frames[name]
-            frame = f"{name}.collision{k}"
-            turn = np.asarray(link_frame.rotation, float)
-            frames[frame] = Frame(
-                frame, link_frame.body, matrix(turn @ R), triple(np.asarray(link_frame.point, float) + turn @ p)
-            )
-            shapes[frame] = shape
-            lines.append(
-                ReportLine(f'collision of "{name}"', description, "note" if description.startswith("mesh") else "ok")
-            )
-    return Collisions(replace(mechanism, frames=frames), shapes, Report(file.name, tuple(lines)))
+            placed.add(name, k, shape, R, p)
+            placed.report(where, description, "note" if description.startswith("mesh") else "ok")
+    return Collisions(*placed.result(file.name))
 
 
 def _shape(
     e: XmlElement, file: Path, mesh_corners: Callable[[Path], Array | ReadError]
-) -> tuple[Shape, Array, Array, str] | str:
+) -> tuple[Shape, Array, Any, str] | str:
     """Return (shape, rotation, point, description), or the reason why there is none."""
-    R, p = _origin(e)
+    R, p = e.origin(AngleReader(), [])
     geometry = e.require_child("geometry")
     if (box := geometry.child("box")) is not None:
         return Box(box.vector("size", ORIGIN)), R, p, "box"
@@ -151,27 +141,22 @@ def _shape(
     for tag, kind in (("cylinder", Cylinder), ("capsule", Capsule)):
         if (one := geometry.child(tag)) is not None:
             return kind(one.number("radius"), one.number("length")), R, p, tag
-    mesh = geometry.child("mesh")
-    if mesh is None:
+    given = geometry.child("mesh")
+    if given is None:
         return "has no shape that is known: left out"
-    name = mesh.require_attribute("filename", "the mesh's file")
-    mesh_path = _mesh_path(name, file)
-    if mesh_path is None:
+    name = given.require_attribute("filename", "the mesh's file")
+    mesh = find_mesh(name, file.parent)
+    if mesh is None:
         return f"mesh {name} is not there: left out. Give the file its meshes, or the link a primitive"
-    corners = mesh_corners(mesh_path)
+    corners = mesh_corners(mesh)
     if isinstance(corners, ReadError):
         return f"mesh: {corners} Left out."
-    scale = mesh.vector("scale", (1.0, 1.0, 1.0))
+    scale = given.vector("scale", (1.0, 1.0, 1.0))
     scaled = corners * np.array(scale)
     if np.abs(scaled).max() > MAX_SCALED_COORDINATE:
         return f"mesh {name}: its scale {scale} puts corners further away than {MAX_SCALED_COORDINATE:g} m. Left out."
-    shape, turn, middle = bounding_primitive(scaled)
-    return (
-        shape,
-        R @ turn,
-        p + R @ middle,
-        f"mesh {mesh_path.name}: taken as a {type(shape).__name__.lower()} around it",
-    )
+    shape, turn, middle, description = bounding_shape(scaled, f"mesh {mesh.name}")
+    return shape, R @ turn, p + R @ middle, description
 
 
 def _mesh_corners(path: Path) -> Array | ReadError:
@@ -180,21 +165,3 @@ def _mesh_corners(path: Path) -> Array | ReadError:
         return read_mesh_corners(path)
     except ReadError as error:
         return error
-
-
-def _origin(e: XmlElement) -> tuple[Array, Array]:
-    o = e.child("origin")
-    if o is None:
-        return np.eye(3), np.zeros(3)
-    return AngleReader().rpy(*o.vector("rpy", ORIGIN)), np.array(o.vector("xyz", ORIGIN))
-
-
-def _mesh_path(name: str, file: Path) -> Path | None:
-    """Return the path of a mesh beside the file, or in the package that contains it."""
-    inner = re.sub(r"^(package|model)://", "", name)
-    inner = re.sub(r"^file://", "", inner)
-    for folder in [file.parent, *file.resolve().parents]:
-        for tail in (inner, inner.partition("/")[2]):
-            if tail and (folder / tail).is_file():
-                return folder / tail
-    return None

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
 from bellcrank.model import mechanism_of
@@ -108,8 +108,7 @@ def from_dh(
     >>> bc.from_dh("two rods", [row, row]).nv
     2
     """
-    if convention not in ("classic", "modified"):
-        raise ModelError(f'mechanism "{name}": {unknown("convention", convention, ("classic", "modified"))}')
+    check_known("convention", convention, ("classic", "modified"), f'mechanism "{name}"', ModelError)
     if not len(rows):
         raise ModelError(f'mechanism "{name}": the table has no rows; expected one for each joint.')
     angles = AngleReader(right_angles)
@@ -119,27 +118,15 @@ def from_dh(
         row = entry if isinstance(entry, DhRow) else as_row(entry, f"row {i}")
         link, joint_name = row.name or f"link{i}", row.name or f"joint{i}"
         where = f'row {i} ("{link}")'
-        if row.joint not in JOINT_TYPES:
-            raise ModelError(f"{where}: {unknown('joint', row.joint, JOINT_TYPES)} R turns, P slides.")
+        check_known("joint", row.joint, JOINT_TYPES, where, ModelError, " R turns, P slides.")
         theta, d, a, alpha = (number(getattr(row, k), where, k) for k in ("theta", "d", "a", "alpha"))
         theta, alpha = (angles.read(_radians(x) if degrees else x) for x in (theta, alpha))
         twist, offset = axis_rotation(0, alpha), np.array([a, 0.0, 0.0])
         if convention == "modified":
             R, p = R @ twist, p + R @ offset
         R, p = R @ axis_rotation(2, theta), p + R @ np.array([0.0, 0.0, d])
-        forces, limits = _options(row.options, where)
-        joints.append(
-            Joint(
-                joint_name,
-                JOINT_TYPES[row.joint],
-                parent,
-                link,
-                matrix(R),
-                triple(p),
-                limits=Limits(**limits),
-                **forces,
-            )
-        )
+        pose, options = (matrix(R), triple(p)), _options(row.options, where)
+        joints.append(Joint(joint_name, JOINT_TYPES[row.joint], parent, link, *pose, **options))
         # The link frame in the body's frame, whose origin is at the joint: both are equal in the modified convention.
         R, p = (np.eye(3), np.zeros(3)) if convention == "modified" else (twist, offset)
         bodies.append(_body(link, row, R, p, where))
@@ -217,11 +204,7 @@ def from_wong(
     parent = list(range(n)) if parent is None else list(parent)
     labels = list(names) or [f"link{i}" for i in range(1, n + 1)]
     hinges = {(i + 1, i + 2): v for i, v in enumerate(l)} if not isinstance(l, Mapping) else dict(l)
-    for what, given in (("alpha", alpha), ("k", k), ("inertia", inertia), ("parent", parent), ("names", labels)):
-        if len(given) != n:
-            raise ModelError(
-                f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected equal numbers.'
-            )
+    _check_lengths(name, n, alpha=alpha, k=k, inertia=inertia, parent=parent, names=labels)
     if odd := [x for x in labels if not isinstance(x, str)]:
         raise ModelError(f'mechanism "{name}": names has {brief(odd[0])}; expected texts.')
     bodies, joints, report_lines = [], [], list(lines)
@@ -306,33 +289,19 @@ def from_saha(
     """
     n = len(mass)
     joints, theta = list(joints) or ["R"] * n, list(theta) or [0.0] * n
-    for what, given in (
-        ("a", a),
-        ("b", b),
-        ("alpha", alpha),
-        ("r", r),
-        ("inertia", inertia),
-        ("joints", joints),
-        ("theta", theta),
-    ):
+    _check_lengths(name, n, a=a, b=b, alpha=alpha, r=r, inertia=inertia, joints=joints, theta=theta)
+    coms = [np.negative(vector(x, f"link {i}", "r")).tolist() for i, x in enumerate(r, 1)]
+    rows = list(map(DhRow, joints, theta, b, a, alpha, mass, coms, inertia))
+    return from_dh(name, rows, "classic", gravity=gravity, check=check, source=source, lines=lines)
+
+
+def _check_lengths(name: str, n: int, **columns: Sequence[Any]) -> None:
+    """Raise an error if a column of the table of the mechanism `name` has not `n` entries."""
+    for what, given in columns.items():
         if len(given) != n:
             raise ModelError(
                 f'mechanism "{name}": {what} has {len(given)} entries and mass has {n}; expected equal numbers.'
             )
-    rows = [
-        DhRow(
-            joints[i],
-            theta[i],
-            b[i],
-            a[i],
-            alpha[i],
-            mass[i],
-            np.negative(vector(r[i], f"link {i + 1}", "r")).tolist(),
-            inertia[i],
-        )
-        for i in range(n)
-    ]
-    return from_dh(name, rows, "classic", gravity=gravity, check=check, source=source, lines=lines)
 
 
 def as_row(given: Mapping[str, Any], where: str) -> DhRow:
@@ -341,8 +310,7 @@ def as_row(given: Mapping[str, Any], where: str) -> DhRow:
         raise ModelError(f"{where} is {brief(given)}; expected a DhRow or a mapping of its entries.")
     known = [f.name for f in fields(DhRow) if f.name != "options"]
     for key in given:
-        if key not in (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS):
-            raise ModelError(f"{where}: {unknown('entry', key, (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS))}")
+        check_known("entry", key, (*known, *FORCE_OPTIONS, *LIMIT_OPTIONS), where, ModelError)
     for key in ("name", "joint"):
         if not isinstance(given.get(key, ""), str):
             raise ModelError(f"{where}: {key} is {brief(given[key])}; expected a text.")
@@ -352,16 +320,13 @@ def as_row(given: Mapping[str, Any], where: str) -> DhRow:
     )
 
 
-def _options(options: Mapping[str, Number], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the checked forces and limits of a joint."""
-    for key, value in options.items():
-        if key not in (*FORCE_OPTIONS, *LIMIT_OPTIONS):
-            raise ModelError(f"{where}: {unknown('option', key, (*FORCE_OPTIONS, *LIMIT_OPTIONS))}")
-        number(value, where, key)
-    return (
-        {k: number(options[k], where, k) for k in FORCE_OPTIONS if k in options},
-        {k: number(options[k], where, k) for k in LIMIT_OPTIONS if k in options},
-    )
+def _options(options: Mapping[str, Number], where: str) -> dict[str, Any]:
+    """Return the checked forces and limits as arguments of a joint."""
+    for key in options:
+        check_known("option", key, (*FORCE_OPTIONS, *LIMIT_OPTIONS), where, ModelError)
+    numbers = {key: number(value, where, key) for key, value in options.items()}
+    limits = {key: numbers.pop(key) for key in LIMIT_OPTIONS if key in numbers}
+    return {"limits": Limits(**limits), **numbers}
 
 
 def _radians(angle: Number) -> Number:

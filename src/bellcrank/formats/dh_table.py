@@ -20,20 +20,16 @@ damping = 0.1                    # also armature, friction, stiffness, rest, low
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.errors import ModelError, ReadError, brief, unknown
+from bellcrank.errors import ModelError, ReadError, brief, check_known
 from bellcrank.formats.dh import from_dh
-from bellcrank.formats.locked_joints import Lock
 from bellcrank.model.mechanism import Mechanism
 
 KEYS = ("name", "convention", "angles", "link")
 
 
-def read_table(
-    data: bytes, source: str, *, gravity: Sequence[float], check: str, right_angles: float, lock: Lock
-) -> Mechanism:
+def read_table(data: bytes, source: str, **options: Any) -> Mechanism:
     """Read a mechanism from the TOML text `data`.
 
     Parameters
@@ -42,8 +38,8 @@ def read_table(
         Content of the file.
     source
         Name of the file, for errors and the report.
-    gravity, check, right_angles, lock
-        As in from_dh.
+    **options
+        gravity, check, right_angles and lock, as in from_dh.
     """
     try:
         table: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
@@ -54,8 +50,7 @@ def read_table(
     except RecursionError:
         raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
     for key in table:
-        if key not in KEYS:
-            raise ReadError(f"{source}: {unknown('entry', key, KEYS)}")
+        check_known("entry", key, KEYS, source, ReadError)
     links = table.get("link")
     if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
         raise ReadError(f"{source}: has no [[link]] table; expected one for each joint, as in docs/reading.md.")
@@ -65,17 +60,8 @@ def read_table(
     name = table.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
     if not isinstance(name, str):
         raise ReadError(f"{source}: name is {brief(name)}; expected a text.")
+    convention = table.get("convention", "modified")
     try:
-        return from_dh(
-            name,
-            links,
-            table.get("convention", "modified"),
-            degrees=angles == "degrees",
-            gravity=gravity,
-            check=check,
-            right_angles=right_angles,
-            lock=lock,
-            source=source,
-        )
+        return from_dh(name, links, convention, degrees=angles == "degrees", source=source, **options)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None

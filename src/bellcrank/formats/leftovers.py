@@ -28,30 +28,9 @@ UNUSED_TAGS = {
     "self_collision_checking": ("links do not collide with each other unless a contact says so", "ok"),
     "hardwareInterface": ("wiring of a robot's controllers", "note"),
 }
-URDF_TAGS = (
-    "link",
-    "joint",
-    "inertial",
-    "mass",
-    "inertia",
-    "origin",
-    "parent",
-    "child",
-    "axis",
-    "limit",
-    "dynamics",
-    "mimic",
-    "loop_joint",
-    "link1",
-    "link2",
-    "loop",
-    "coupling",
-    "constraint",
-    "predecessor",
-    "successor",
-    "ratio",
-    *UNUSED_TAGS,
-)
+USED_TAGS = """link joint inertial mass inertia origin parent child axis limit dynamics mimic
+    loop_joint link1 link2 loop coupling constraint predecessor successor ratio"""
+URDF_TAGS = (*USED_TAGS.split(), *UNUSED_TAGS)
 # Shapes share a line per link, materials one line per file; everything else gets its own line.
 LINE_GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
 

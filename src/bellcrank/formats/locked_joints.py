@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, check_known
 from bellcrank.formats.number_checks import rotation_about
 from bellcrank.model.joints import KINDS
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Joint, Number, ReportLine, matrix, triple
 from bellcrank.parameters import nominal
+from bellcrank.scalar import is_real
 
 Lock = Mapping[str, float] | Sequence[str]
 
@@ -28,29 +29,25 @@ def lock_joints(joints: Sequence[Joint], lock: Lock) -> tuple[list[Joint], list[
     """
     by_name = {j.name: j for j in joints}
     values = _checked_values(lock, by_name)
-    lines = [ReportLine(f'joint "{name}"', f"locked at {value:g}, as asked", "note") for name, value in values.items()]
+    lines: list[ReportLine] = []
+
+    def report(name: str, text: str, level: str = "note") -> None:
+        lines.append(ReportLine(f'joint "{name}"', f"locked at {values[name]:g}{text}", level))
+
+    for name in values:
+        report(name, ", as asked")
     changed = True
     while changed:  # a chain of mimic joints takes several rounds
         changed = False
         for j in joints:
             if j.mimic is not None and j.mimic.joint in values and j.name not in values:
                 values[j.name] = j.mimic.multiplier * values[j.mimic.joint] + j.mimic.offset
-                lines.append(
-                    ReportLine(
-                        f'joint "{j.name}"', f'locked at {values[j.name]:g}: it mimics "{j.mimic.joint}"', "note"
-                    )
-                )
+                report(j.name, f': it mimics "{j.mimic.joint}"')
                 changed = True
     for name, value in values.items():
         limits = nominal(by_name[name].limits)
         if not limits.lower <= nominal(value) <= limits.upper:
-            lines.append(
-                ReportLine(
-                    f'joint "{name}"',
-                    f"locked at {value:g}, outside its limits {limits.lower:g} .. {limits.upper:g}",
-                    "warning",
-                )
-            )
+            report(name, f", outside its limits {limits.lower:g} .. {limits.upper:g}", "warning")
     return [_fixed_joint(j, values[j.name]) if j.name in values else j for j in joints], lines
 
 
@@ -61,13 +58,8 @@ def _checked_values(lock: Lock, by_name: Mapping[str, Joint]) -> dict[str, float
         raise InputError(f"lock is {brief(lock)}; expected names of joints, or values by their names.")
     values = dict(lock) if isinstance(lock, Mapping) else dict.fromkeys(lock, 0.0)
     for name, value in values.items():
-        if name not in by_name:
-            raise InputError(f"lock: {unknown('joint', name, by_name)}")
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (int, float, np.floating))
-            or not -MAX_NUMBER < value < MAX_NUMBER
-        ):
+        check_known("joint", name, by_name, "lock")
+        if not is_real(value) or not -MAX_NUMBER < value < MAX_NUMBER:
             raise InputError(f'lock: joint "{name}" is to be held at {value!r}; expected a finite number.')
         j = by_name[name]
         if value != 0.0 and (KINDS[j.kind].nq != 1 or not np.linalg.norm(nominal(j.axis)) > 0.0):

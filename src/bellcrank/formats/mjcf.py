@@ -20,13 +20,11 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.formats.locked_joints import Lock, lock_joints
-from bellcrank.formats.mjcf_actuators import joint_contributions
 from bellcrank.formats.mjcf_equalities import EqualityLoops
 from bellcrank.formats.mjcf_fields import unknown_fields
 from bellcrank.formats.mjcf_flags import ModelFlags, model_flags
-from bellcrank.formats.mjcf_frames import body_frame_offsets, rotation
 from bellcrank.formats.mjcf_gravity import effective_gravity
-from bellcrank.formats.mjcf_names import ElementNames
+from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, joint_contributions, rotation
 from bellcrank.formats.mjcf_report import report_lines
 from bellcrank.formats.mujoco_process import compile_model
 from bellcrank.model import mechanism_of
@@ -78,18 +76,8 @@ def read_mjcf(
         *unknown_fields(model, mujoco.__version__),
     ]
     try:
-        return mechanism_of(
-            _model_name(model, source),
-            bodies,
-            joints,
-            [*reader.sites(), *closing.frames],
-            closing.loops,
-            ground="world",
-            gravity=g,
-            source=source,
-            lines=lines,
-            checks=check,
-        )
+        name, parts = _model_name(model, source), (bodies, joints, [*reader.sites(), *closing.frames], closing.loops)
+        return mechanism_of(name, *parts, ground="world", gravity=g, source=source, lines=lines, checks=check)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
 
@@ -106,6 +94,9 @@ class _MjcfReader:
         self.lines: list[ReportLine] = []
         self.offset = body_frame_offsets(model)
         self.joint_kinds: dict[str, str] = {}
+
+    def note(self, kind: str, name: str, text: str, level: str = "note") -> None:
+        self.lines.append(ReportLine(f'{kind} "{name}"', text, level))
 
     def bodies(self) -> tuple[list[Body], list[Joint]]:
         m, names = self.m, self.names
@@ -134,10 +125,10 @@ class _MjcfReader:
     def body(self, i: int, name: str) -> Body:
         m = self.m
         if m.body_mass[i] == 0.0 and not np.any(m.body_inertia[i]):
-            self.lines.append(ReportLine(f'body "{name}"', "massless"))
+            self.note("body", name, "massless", "ok")
             return Body(name, declared=False)
         R = rotation(m.body_iquat[i])
-        self.lines.append(ReportLine(f'body "{name}"', f"{m.body_mass[i]:g} kg: kept"))
+        self.note("body", name, f"{m.body_mass[i]:g} kg: kept", "ok")
         com = triple(m.body_ipos[i] - self.offset[i])
         return Body(name, float(m.body_mass[i]), com, matrix(R @ np.diag(m.body_inertia[i]) @ R.T))
 
@@ -147,22 +138,19 @@ class _MjcfReader:
         self.joint_kinds[name] = kind
         armature, damping = joint_contributions(m, k)
         if armature or damping:
-            text = f"armature {armature:g} and damping {damping:g} of its actuators: kept"
-            self.lines.append(ReportLine(f'joint "{name}"', text))
+            self.note("joint", name, f"armature {armature:g} and damping {damping:g} of its actuators: kept", "ok")
         forces: dict[str, Any] = {
             "armature": float(m.dof_armature[v]) + armature,
             "damping": 0.0 if "damper" in disabled else float(m.dof_damping[v]) + damping,
             "friction": 0.0 if "friction" in disabled else float(m.dof_frictionloss[v]),
             "stiffness": 0.0 if "spring" in disabled else float(m.jnt_stiffness[k]),
         }
-        self.lines.append(ReportLine(f'joint "{name}"', f"{kind}: kept"))
+        self.note("joint", name, f"{kind}: kept", "ok")
         if kind in ("floating", "spherical"):
             return Joint(name, kind, "", "", **forces)
         ref = float(reference)
         if ref:
-            self.lines.append(
-                ReportLine(f'joint "{name}"', f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}", "note")
-            )
+            self.note("joint", name, f"ref {ref:g}: its coordinate is MuJoCo's less {ref:g}")
         low, high = m.jnt_range[k] - ref if m.jnt_limited[k] else (-np.inf, np.inf)
         rest_position = float(m.qpos_spring[m.jnt_qposadr[k]]) - ref
         limits = Limits(float(low), float(high), effort=self.effort(k, name))
@@ -175,7 +163,7 @@ class _MjcfReader:
         low, high = map(float, self.m.jnt_actfrcrange[k])
         if low != -high:
             text = f"actuatorfrcrange {low:g} {high:g}: its effort is {max(abs(low), abs(high)):g} either way"
-            self.lines.append(ReportLine(f'joint "{name}"', text, "note"))
+            self.note("joint", name, text)
         return max(abs(low), abs(high))
 
     def sites(self) -> list[Frame]:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ReadError
-from bellcrank.formats.mjcf_frames import rotation
-from bellcrank.formats.mjcf_names import ElementNames
-from bellcrank.model.loop_checks import TURNING_JOINTS
+from bellcrank.formats.mjcf_model import ElementNames, rotation
+from bellcrank.formats.urdf_loops import coupling
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Loop, ReportLine, matrix, triple
 
 CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
@@ -86,9 +85,5 @@ class EqualityLoops:
                 f'{where} couples "{first}" to "{second}" by a polynomial {[c0, c1, *more]}; expected a straight line '
                 "(polycoef with two numbers and zeros)."
             )
-        turning = [self.kinds[x] in TURNING_JOINTS for x in (second, first)]
         self.lines.append(ReportLine(where, f"{first} = {c1:g} * {second} + {c0:g}: kept, held exactly"))
-        if turning == [False, True]:  # the first joint of a rack is the rotating one
-            yield Loop(name, "rack", value=1.0 / c1, offset=-c0 / c1, joints=(first, second))
-            return
-        yield Loop(name, "rack" if turning[0] != turning[1] else "gear", value=c1, offset=c0, joints=(second, first))
+        yield coupling(name, {joint: self.kinds[joint] for joint in (second, first)}, c1, c0)

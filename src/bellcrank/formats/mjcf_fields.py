@@ -8,7 +8,7 @@ MuJoCo, and docs/mjcf.md with its XML schema.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fnmatch import translate
 from functools import cache
 from typing import Any
@@ -113,8 +113,3 @@ def _pattern(patterns: str) -> re.Pattern[str]:
 
 def _matches(patterns: str, field: str) -> bool:
     return _pattern(patterns).fullmatch(field) is not None
-
-
-def report_topics() -> Iterable[str]:
-    """Return the topics of the report."""
-    return REPORTED_FIELDS.keys()

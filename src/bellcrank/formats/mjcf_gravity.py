@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.formats.mjcf_flags import ModelFlags
-from bellcrank.formats.mjcf_names import NAMES_SHOWN, element_list, report_names
+from bellcrank.formats.mjcf_model import NAMES_SHOWN, element_list, report_names
 from bellcrank.model.parts import Array, ReportLine
 
 

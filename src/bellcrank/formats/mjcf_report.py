@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.formats.mjcf_actuators import TENDON, contributing_actuators
 from bellcrank.formats.mjcf_flags import ModelFlags
-from bellcrank.formats.mjcf_names import element_list, report_names
+from bellcrank.formats.mjcf_model import TENDON, contributing_actuators, element_list, report_names
 from bellcrank.model.parts import ReportLine
 
 FREE, BALL = 0, 1  # of mjtJoint
+NO_MOTION = "not used: they do not change the motion"
+Topic = Callable[[Any, ModelFlags], Iterator[ReportLine]]
 NONE, FIXED, AFFINE, MUSCLE = 0, 0, 1, 2  # of mjtBias and mjtGain
 
 
@@ -101,31 +102,19 @@ def _friction(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
 
 def _springs(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     """Report springs and dampers that are not linear."""
-    names = report_names(m, "joint")
-    for field, rows, what, switch in (
-        ("jnt_stiffnesspoly", range(m.njnt), "stiffness is not linear: its higher terms are not used", "spring"),
-        ("jnt_springyield", range(m.njnt), "springyield: plastic yield is not used", "spring"),
-        ("dof_dampingpoly", m.jnt_dofadr, "damping is not linear: its higher terms are not used", "damper"),
+    not_linear = "is not linear: its higher terms are not used"
+    for field, kind, rows, what, switch in (
+        ("jnt_stiffnesspoly", "joint", range(m.njnt), f"stiffness {not_linear}", "spring"),
+        ("jnt_springyield", "joint", range(m.njnt), "springyield: plastic yield is not used", "spring"),
+        ("dof_dampingpoly", "joint", m.jnt_dofadr, f"damping {not_linear}", "damper"),
+        ("actuator_dampingpoly", "actuator", range(len(m.name_actuatoradr)), f"damping {not_linear}", "damper"),
     ):
         values = getattr(m, field, None)
         if values is None or switch in flags.off:
             continue
-        elements = [names[k] for k, row in enumerate(rows) if np.any(values[row])]
+        elements = [name for name, row in zip(report_names(m, kind), rows, strict=True) if np.any(values[row])]
         if elements:
-            yield ReportLine(element_list("joint", elements), what, "warning")
-    values = getattr(m, "actuator_dampingpoly", None)
-    if values is not None and "damper" not in flags.off and np.any(values):
-        elements = [name for name, row in zip(report_names(m, "actuator"), values, strict=True) if np.any(row)]
-        yield ReportLine(
-            element_list("actuator", elements), "damping is not linear: its higher terms are not used", "warning"
-        )
-
-
-def _equalities(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
-    if m.neq and "equality" not in flags.off:
-        yield ReportLine(
-            f"{m.neq} equalities", "held exactly: solref and solimp, which make them soft, are not used", "note"
-        )
+            yield ReportLine(element_list(kind, elements), what, "warning")
 
 
 def _tendons(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
@@ -172,16 +161,6 @@ def _acts_without_control(m: Any, i: int) -> bool:
     return bool(m.actuator_biastype[i] != NONE or m.actuator_gaintype[i] not in (FIXED, AFFINE, MUSCLE) or plugin)
 
 
-def _flexes(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
-    if m.nflex:
-        yield ReportLine(f"{m.nflex} flexes", "not used: what bends between their bodies is missing", "warning")
-
-
-def _plugins(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
-    if m.nplugin:
-        yield ReportLine(f"{m.nplugin} plugins", "not used: what they do to the motion is missing", "warning")
-
-
 def _mocap(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     bodies = [name for name, k in zip(report_names(m, "body"), m.body_mocapid, strict=True) if k >= 0]
     if bodies:
@@ -193,20 +172,10 @@ def _sleep(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
         yield ReportLine("sleep", "not used: bodies at rest are not taken out of the motion", "note")
 
 
-def _keys(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
-    if m.nkey:
-        yield ReportLine(f"{m.nkey} keyframes", "not used: give states to runs yourself", "note")
-
-
-def _sensors(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
-    if m.nsensor:
-        yield ReportLine(f"{m.nsensor} sensors", "not used: they do not change the motion")
-
-
 def _custom(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     total = m.nnumeric + m.ntext + m.ntuple
     if total:
-        yield ReportLine(f"{total} custom fields", "not used: they do not change the motion")
+        yield ReportLine(f"{total} custom fields", NO_MOTION)
     sizes = [what for what in ("body", "jnt", "geom", "site", "actuator", "tendon") if getattr(m, f"nuser_{what}")]
     if sizes:
         yield ReportLine(f"user data of {', '.join(sizes)}", "not used: it does not change the motion")
@@ -216,24 +185,36 @@ def _pictures(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
     counts = {"cameras": m.ncam, "lights": m.nlight, "skins": m.nskin}
     text = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if text:
-        yield ReportLine(text, "not used: they do not change the motion")
+        yield ReportLine(text, NO_MOTION)
 
 
-TOPICS: dict[str, Callable[[Any, ModelFlags], Iterator[ReportLine]]] = {
+def _counted(field: str, what: str, outcome: str, level: str = "ok", switch: str = "") -> Topic:
+    """Return a topic with one line for the elements that `field` counts, unless the flag `switch` disables them."""
+
+    def lines(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
+        if (count := getattr(m, field)) and switch not in flags.off:
+            yield ReportLine(f"{count} {what}", outcome, level)
+
+    return lines
+
+
+TOPICS: dict[str, Topic] = {
     "geoms": _geoms,
     "fluid": _fluid,
     "limits": _limits,
     "friction": _friction,
     "springs": _springs,
-    "equalities": _equalities,
+    "equalities": _counted(
+        "neq", "equalities", "held exactly: solref and solimp, which make them soft, are not used", "note", "equality"
+    ),
     "tendons": _tendons,
     "actuators": _actuators,
-    "flexes": _flexes,
-    "plugins": _plugins,
+    "flexes": _counted("nflex", "flexes", "not used: what bends between their bodies is missing", "warning"),
+    "plugins": _counted("nplugin", "plugins", "not used: what they do to the motion is missing", "warning"),
     "mocap": _mocap,
     "sleep": _sleep,
-    "keys": _keys,
-    "sensors": _sensors,
+    "keys": _counted("nkey", "keyframes", "not used: give states to runs yourself", "note"),
+    "sensors": _counted("nsensor", "sensors", NO_MOTION),
     "custom": _custom,
     "pictures": _pictures,
 }

@@ -52,16 +52,8 @@ def compile_model(text: str | None, source: str) -> tuple[Any, list[str]]:
     mujoco = optional_import("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
         file = os.path.join(folder, "model.mjb")
-        command = [
-            sys.executable,
-            "-P",
-            "-c",
-            COMPILER_PROGRAM,
-            source if text is None else "",
-            file,
-            str(CPU_SECONDS),
-            str(MEMORY_BYTES),
-        ]
+        arguments = [source if text is None else "", file, str(CPU_SECONDS), str(MEMORY_BYTES)]
+        command = [sys.executable, "-P", "-c", COMPILER_PROGRAM, *arguments]
         model_bytes = (text or "").encode("utf-8", "replace")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         process = subprocess.run(command, input=model_bytes, capture_output=True, check=False, env=environment)

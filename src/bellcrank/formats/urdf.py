@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bellcrank.errors import ModelError, ReadError, unknown
+from bellcrank.errors import ModelError, ReadError, check_known
 from bellcrank.formats.leftovers import leftovers
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
@@ -30,7 +30,6 @@ from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine,
 JOINT_TYPES = {"continuous": "revolute", "ball": "spherical"} | {
     kind: kind for kind in ("revolute", "prismatic", "fixed", "floating", "planar", "spherical")
 }
-ORIGIN = (0.0, 0.0, 0.0)
 
 
 def read_urdf(
@@ -56,13 +55,12 @@ def read_urdf(
     """
     reader = _UrdfReader(AngleReader(right_angles))
     name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
-    bodies = [reader.link(e) for e in robot.children_named("link")]
-    joints = [reader.joint(e) for e in robot.children_named("joint")]
+    bodies = [reader.link(e) for e in robot.distinct_children("link")]
+    joints = [reader.joint(e) for e in robot.distinct_children("joint")]
     if not bodies:
         macros = any(child.tag.startswith("xacro:") for child in robot.children)
         tip = " Its contents are xacro macros: run xacro on it first (xacro in.urdf > out.urdf)." if macros else ""
-        raise ReadError(f"{robot.where}: has no <link>; expected at least one.{tip}")
-    _check_distinct_names(robot, "link", "joint")
+        raise robot.error(f"has no <link>; expected at least one.{tip}")
     root = _root_link(robot, bodies, joints)
     links = [b.name for b in bodies]
     if loop_file is not None:
@@ -92,13 +90,16 @@ class _UrdfReader:
     angles: AngleReader
     lines: list[ReportLine] = field(default_factory=list)
 
+    def note(self, e: XmlElement, text: str, level: str = "note") -> None:
+        self.lines.append(ReportLine(e.name, text, level))
+
     def link(self, e: XmlElement) -> Body:
         name = e.require_attribute("name", "the link's name")
         inertial = e.child("inertial")
         if inertial is None:
             return Body(name, declared=False)
         mass = inertial.require_child("mass").number("value")
-        com, R = self.origin(inertial)
+        R, com = inertial.origin(self.angles, self.lines)
         I = self.inertia(inertial.require_child("inertia"))
         return Body(name, mass, triple(com), matrix(R @ I @ R.T))
 
@@ -106,30 +107,19 @@ class _UrdfReader:
         """Return the inertia matrix; products of inertia are often omitted and then zero, the moments are required."""
         missing = [k for k in ("ixy", "ixz", "iyz") if k not in e.attributes]
         if missing:
-            self.lines.append(ReportLine(e.name, f"no {', '.join(missing)}: taken as 0", "note"))
+            self.note(e, f"no {', '.join(missing)}: taken as 0")
         xx, yy, zz = (e.number(k) for k in ("ixx", "iyy", "izz"))
         xy, xz, yz = (e.number(k, 0.0) for k in ("ixy", "ixz", "iyz"))
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
-    def origin(self, e: XmlElement) -> tuple[Array, Array]:
-        """Return point and rotation of <origin>."""
-        o = e.child("origin")
-        if o is None:
-            return np.zeros(3), np.eye(3)
-        point, rpy = o.vector("xyz", ORIGIN), o.vector("rpy", ORIGIN)
-        R = self.angles.rpy(*rpy)
-        self.lines += [ReportLine(o.name, f"rpy: {note}", "note") for note in self.angles.pop_notes()]
-        return np.array(point), R
-
     def joint(self, e: XmlElement) -> Joint:
         name = e.require_attribute("name", "the joint's name")
-        kind = e.require_attribute("type", "a joint type")
-        if kind not in JOINT_TYPES:
-            raise ReadError(f"{e.where}: {unknown('joint type', kind, JOINT_TYPES)}")
+        joint_type = e.known("type", "joint type", JOINT_TYPES)
+        kind = e.attributes["type"].strip()
         parent = e.require_child("parent").require_attribute("link", "the name of the parent link")
         child = e.require_child("child").require_attribute("link", "the name of the child link")
-        point, R = self.origin(e)
-        j = Joint(name, JOINT_TYPES[kind], parent, child, rotation=matrix(R), point=triple(point))
+        R, point = e.origin(self.angles, self.lines)
+        j = Joint(name, joint_type, parent, child, rotation=matrix(R), point=triple(point))
         if kind == "fixed":
             return j
         properties = [kind]
@@ -139,7 +129,7 @@ class _UrdfReader:
             j = replace(j, limits=self.limits(child_element, kind))
             properties.append(_limits_text(j.limits))
         elif kind in ("revolute", "prismatic"):
-            self.lines.append(ReportLine(e.name, "no <limit>: taken as unlimited", "note"))
+            self.note(e, "no <limit>: taken as unlimited")
         if (child_element := e.child("dynamics")) is not None:
             j = replace(j, damping=child_element.number("damping", 0.0), friction=child_element.number("friction", 0.0))
             properties.append(f"damping {j.damping:g}, friction {j.friction:g}")
@@ -148,33 +138,31 @@ class _UrdfReader:
             mimic = Mimic(master, child_element.number("multiplier", 1.0), child_element.number("offset", 0.0))
             j = replace(j, mimic=mimic)
             properties.append(f'moves as {mimic.multiplier:g} * "{master}" + {mimic.offset:g}')
-        self.lines.append(ReportLine(e.name, f"{'; '.join(properties)}: kept"))
+        self.note(e, f"{'; '.join(properties)}: kept", "ok")
         return j
 
     def axis(self, e: XmlElement) -> tuple[float, float, float]:
         element = e.child("axis")
         if element is None or "xyz" not in element.attributes:
-            self.lines.append(ReportLine(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
+            self.note(e, "no <axis>: (1, 0, 0), as URDF has it")
         return (1.0, 0.0, 0.0) if element is None else element.vector("xyz", (1.0, 0.0, 0.0))
 
     def limits(self, e: XmlElement, kind: str) -> Limits:
         velocity, effort = (e.number(k, math.inf, infinite=True) for k in ("velocity", "effort"))
         if kind == "continuous" or KINDS[JOINT_TYPES[kind]].nq != 1:
             if not {"lower", "upper"}.isdisjoint(e.attributes):
-                self.lines.append(ReportLine(e.name, f"lower and upper not used: a {kind} joint has none"))
+                self.note(e, f"lower and upper not used: a {kind} joint has none", "ok")
             e.read_attributes |= {"lower", "upper"}
             return Limits(velocity=velocity, effort=effort)
         given = {"lower", "upper"} & set(e.attributes)
         if not given:
-            self.lines.append(ReportLine(e.name, "neither lower nor upper: taken as unlimited", "note"))
+            self.note(e, "neither lower nor upper: taken as unlimited")
             return Limits(velocity=velocity, effort=effort)
         lower, upper = (e.number(k, 0.0, infinite=True) for k in ("lower", "upper"))
         if len(given) == 1:
-            self.lines.append(ReportLine(e.name, f"no {({'lower', 'upper'} - given).pop()}: 0, as URDF has it", "note"))
+            self.note(e, f"no {({'lower', 'upper'} - given).pop()}: 0, as URDF has it")
         if lower > upper:
-            self.lines.append(
-                ReportLine(e.name, f"lower {lower:g} is above upper {upper:g}: not used, taken as unlimited", "warning")
-            )
+            self.note(e, f"lower {lower:g} is above upper {upper:g}: not used, taken as unlimited", "warning")
             lower, upper = -math.inf, math.inf
         return Limits(lower, upper, velocity, effort)
 
@@ -201,38 +189,23 @@ class _UrdfReader:
         return bodies, ground, [free, *joints]
 
 
-def _check_distinct_names(robot: XmlElement, *tags: str) -> None:
-    for tag in tags:
-        seen: dict[str, int] = {}
-        for e in robot.children_named(tag):
-            name = e.attributes["name"].strip()
-            if name in seen:
-                raise ReadError(
-                    f"{e.where}: the name is taken by line {seen[name]}; {tag} names must differ. Rename one of them."
-                )
-            seen[name] = e.line
-
-
 def _root_link(robot: XmlElement, bodies: Sequence[Body], joints: Sequence[Joint]) -> Body:
     """Return the only link that is not the child of a joint."""
     by_name = {b.name: b for b in bodies}
     for j, e in zip(joints, robot.children_named("joint"), strict=True):
         for end in (j.parent, j.child):
-            if end not in by_name:
-                raise ReadError(f"{e.where}: {unknown('link', end, by_name)}")
+            check_known("link", end, by_name, e.where, ReadError)
     children = {j.child for j in joints}
     roots = [b for b in bodies if b.name not in children]
     if not roots:
-        raise ReadError(
-            f"{robot.where}: every link is the child of a joint, so no link is the root. "
+        raise robot.error(
+            "every link is the child of a joint, so no link is the root. "
             "Expected one root link; make the joint that leads back to it a <loop_joint>."
         )
     if len(roots) > 1:
         names = ", ".join(f'"{b.name}"' for b in roots[:8]) + (", ..." if len(roots) > 8 else "")
-        raise ReadError(
-            f"{robot.where}: {len(roots)} links have no parent: {names}; expected one root. "
-            "Join the others to it (a fixed joint will do)."
-        )
+        what = f"{len(roots)} links have no parent: {names}; expected one root."
+        raise robot.error(f"{what} Join the others to it (a fixed joint will do).")
     return roots[0]
 
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bellcrank.errors import ReadError, unknown
+from bellcrank.errors import ReadError, check_known
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model.loop_checks import TURNING_JOINTS
-from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, Triple, matrix, triple
+from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, matrix, triple
 from bellcrank.model.pose import orthonormal_axes, perpendicular
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
@@ -35,7 +35,6 @@ LOOP_TYPES = {
     "position": "spherical",
     "rolling": "gear",
 } | {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")}
-ZERO = (0.0, 0.0, 0.0)
 
 
 @dataclass
@@ -60,10 +59,10 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
         Reader of angles.
     """
     result = LoopClosures()
-    for e in _elements(robot):
+    for e in robot.distinct_children(*LOOP_TAGS):
         name = e.require_attribute("name", "the loop's name")
         coupled = e.tag == "coupling" or (e.tag == "constraint" and "type" not in e.attributes)
-        kind = "gear" if coupled else _kind(e)
+        kind = "gear" if coupled else e.known("type", "type of loop", LOOP_TYPES)
         ends = list(_ends(e, links))
         if kind == "gear":
             loop = _coupling(e, name, [end.require_attribute("link", "the name of a link") for end in ends], joints)
@@ -71,7 +70,9 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
         else:
             Q = _axes(e, kind, result)
             for end, letter in zip(ends, "ab", strict=True):
-                R, point = _origin(end, angles, result)
+                # The attributes of <link1>, or an <origin>.
+                pose = end.pose if end.tag in ("link1", "link2") else end.origin
+                R, point = pose(angles, result.lines)
                 result.frames.append(
                     Frame(f"{name}.{letter}", end.attributes["link"].strip(), matrix(R @ Q), triple(point))
                 )
@@ -81,51 +82,18 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
     return result
 
 
-def _elements(robot: XmlElement) -> Iterator[XmlElement]:
-    seen: dict[str, int] = {}
-    for e in [child for tag in LOOP_TAGS for child in robot.children_named(tag)]:
-        name = e.attributes.get("name", "").strip()
-        if name and name in seen:
-            raise ReadError(f"{e.where}: the name is taken by line {seen[name]}; names of loops must differ.")
-        seen[name] = e.line
-        yield e
-
-
-def _kind(e: XmlElement) -> str:
-    kind = e.require_attribute("type", "a joint type")
-    if kind not in LOOP_TYPES:
-        raise ReadError(f"{e.where}: {unknown('type of loop', kind, LOOP_TYPES)}")
-    return LOOP_TYPES[kind]
-
-
 def _ends(e: XmlElement, links: Sequence[str]) -> Iterator[XmlElement]:
     """Yield the two elements that name the links."""
-    if e.tag == "loop_joint":
-        ends = [*e.children_named("link1"), *e.children_named("link2")]
-        expected = "<link1> and <link2>"
-    else:
-        ends = [*e.children_named("predecessor"), *e.children_named("successor")]
-        expected = "<predecessor> and <successor>"
+    first, second = ("link1", "link2") if e.tag == "loop_joint" else ("predecessor", "successor")
+    ends = [*e.children_named(first), *e.children_named(second)]
     if len(ends) != 2:
         has = ", ".join(f"<{child.tag}>" for child in e.children[:10]) or "nothing"
         has += f", ... ({len(e.children)} in all)" if len(e.children) > 10 else ""
-        raise ReadError(f"{e.where}: expected {expected}, one each; it has {has}.")
+        raise e.error(f"expected <{first}> and <{second}>, one each; it has {has}.")
     for end in ends:
         link = end.require_attribute("link", "the name of a link")
-        if link not in links:
-            raise ReadError(f"{end.where}: {unknown('link', link, links)}")
+        check_known("link", link, links, end.where, ReadError)
         yield end
-
-
-def _origin(end: XmlElement, angles: AngleReader, closures: LoopClosures) -> tuple[Array, Triple]:
-    """Return rotation and point of a loop's frame, from attributes of <link1> or from its <origin>."""
-    element = end if end.tag in ("link1", "link2") else end.child("origin")
-    if element is None:
-        return np.eye(3), ZERO
-    point, rpy = element.vector("xyz", ZERO), element.vector("rpy", ZERO)
-    R = angles.rpy(*rpy)
-    closures.lines += [ReportLine(element.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
-    return R, point
 
 
 def _axes(e: XmlElement, kind: str, closures: LoopClosures) -> Array:
@@ -138,7 +106,7 @@ def _axes(e: XmlElement, kind: str, closures: LoopClosures) -> Array:
     z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(z))
     if length < 1e-9:
-        raise ReadError(f"{e.where}: its <axis> is {tuple(z)} and has no direction; expected a unit vector.")
+        raise e.error(f"its <axis> is {tuple(z)} and has no direction; expected a unit vector.")
     return orthonormal_axes(z / length, perpendicular(z / length, np.array([1.0, 0.0, 0.0])))
 
 
@@ -147,27 +115,30 @@ def _coupling(e: XmlElement, name: str, links: Sequence[str], joints: Sequence[J
     ratio = 1.0 if given is None else given.number("value")
     carrier = {j.child: j for j in joints}
     paths = [_path_to_root(link, carrier) for link in links]
-    while (
-        paths[0] and paths[1] and paths[0][-1] is paths[1][-1]
-    ):  # joints that carry both do not move one against the other
+    while all(paths) and paths[0][-1] is paths[1][-1]:  # joints that carry both do not move one against the other
         paths = [way[:-1] for way in paths]
     moving_joints = [[j for j in way if j.kind != "fixed"] for way in paths]
     for link, way in zip(links, moving_joints, strict=True):
         if len(way) != 1:
             names = ", ".join(f'"{j.name}"' for j in way) or "none"
-            raise ReadError(
-                f'{e.where}: "{link}" moves relative to the link that both ends share by {len(way)} joints ({names}); '
+            raise e.error(
+                f'"{link}" moves relative to the link that both ends share by {len(way)} joints ({names}); '
                 "expected exactly one on either side."
             )
     first, second = moving_joints[0][0], moving_joints[1][0]
     if ratio == 0.0:
-        raise ReadError(f'{e.where}: the ratio is 0, which would hold joint "{second.name}" still; expected another.')
-    if (
-        first.kind not in TURNING_JOINTS and second.kind in TURNING_JOINTS
-    ):  # the first joint of a rack is the rotating one
-        return Loop(name, "rack", value=1.0 / ratio, joints=(second.name, first.name))
-    kind = "rack" if first.kind in TURNING_JOINTS and second.kind not in TURNING_JOINTS else "gear"
-    return Loop(name, kind, value=ratio, joints=(first.name, second.name))
+        raise e.error(f'the ratio is 0, which would hold joint "{second.name}" still; expected another.')
+    return coupling(name, {j.name: j.kind for j in (first, second)}, ratio)
+
+
+def coupling(name: str, kinds: Mapping[str, str], ratio: float, offset: float = 0.0) -> Loop:
+    """Return the gear or rack by which the second joint of `kinds`, {name: type}, is `ratio` * the first + `offset`."""
+    first, second = kinds
+    turning = [kind in TURNING_JOINTS for kind in kinds.values()]
+    if turning == [False, True]:  # the first joint of a rack is the rotating one
+        return Loop(name, "rack", value=1.0 / ratio, offset=-offset / ratio, joints=(second, first))
+    kind = "rack" if turning == [True, False] else "gear"
+    return Loop(name, kind, value=ratio, offset=offset, joints=(first, second))
 
 
 def _path_to_root(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:

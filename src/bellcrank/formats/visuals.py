@@ -7,13 +7,14 @@ unreadable mesh is reported, and the body is drawn from its joints instead.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from bellcrank.errors import BellcrankError, ReadError
+from bellcrank.errors import BellcrankError
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import Mesh, read_mesh
@@ -21,7 +22,6 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
 
 SIDES = 24  # sides of round shapes
-MAX_PARENT_FOLDERS = 6  # parent folders of a file that are searched for a package
 MAX_VISUALS = 400  # visuals of one robot
 GREY = (0.75, 0.76, 0.78)
 Colour = tuple[float, float, float]
@@ -86,8 +86,7 @@ def _visual(
 ) -> Visual:
     geometry = e.require_child("geometry")
     X = np.eye(4)
-    if (o := e.child("origin")) is not None:
-        X[:3, :3], X[:3, 3] = AngleReader(0.0).rpy(*o.vector("rpy", (0.0, 0.0, 0.0))), o.vector("xyz", (0.0, 0.0, 0.0))
+    X[:3, :3], X[:3, 3] = e.origin(AngleReader(0.0), [])
     mesh = _shape(geometry, folder, known).transformed(frame @ X)
     material = e.child("material")
     colour = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
@@ -104,7 +103,10 @@ def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
         r = s.number("radius")
         return _surface_of_revolution([(-r * math.cos(a), r * math.sin(a)) for a in np.linspace(0.0, math.pi, SIDES)])
     given = e.require_child("mesh")
-    file = _mesh_path(given.require_attribute("filename", "the file of a mesh"), folder, given.where)
+    name = given.require_attribute("filename", "the file of a mesh")
+    file = find_mesh(name, folder)
+    if file is None:
+        raise given.error(f'"{name}" is neither beside the file nor in a folder above it; put it there.')
     if str(file) not in known:
         known[str(file)] = read_mesh(file)
     scale = np.eye(4)
@@ -112,18 +114,14 @@ def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
     return known[str(file)].transformed(scale)
 
 
-def _mesh_path(name: str, folder: Path, where: str) -> Path:
-    """Return the path of a mesh; package://... is searched for in the folders above the file, as in a workspace."""
-    if name.startswith("package://"):
-        relative = name.removeprefix("package://")
-        for above in (folder, *list(folder.resolve().parents)[:MAX_PARENT_FOLDERS]):
-            if (above / relative).is_file():
-                return above / relative
-            inner = relative.partition("/")[2]
-            if above.name == relative.partition("/")[0] and (above / inner).is_file():
-                return above / inner
-        raise ReadError(f'{where}: "{name}" is in no folder above the file; put the package beside it.')
-    return folder / name.removeprefix("file://")
+def find_mesh(name: str, folder: Path) -> Path | None:
+    """Return the path of the mesh `name` beside the file in `folder`, or in the package that contains it."""
+    inner = re.sub(r"^(package|model|file)://", "", name)
+    for above in [folder, *folder.resolve().parents]:
+        for tail in (inner, inner.partition("/")[2]):
+            if tail and (above / tail).is_file():
+                return above / tail
+    return None
 
 
 def _rgba(e: XmlElement) -> tuple[float, float, float] | None:

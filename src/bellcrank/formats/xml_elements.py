@@ -7,7 +7,7 @@ defusedxml's: no DTD, no entities, nothing external. Namespaces are ignored: rea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -15,8 +15,12 @@ from xml.sax import SAXException
 from xml.sax.handler import ContentHandler
 from xml.sax.xmlreader import InputSource
 
-from bellcrank.errors import ReadError
+import numpy as np
+
+from bellcrank.errors import ReadError, check_known
+from bellcrank.formats.number_checks import AngleReader
 from bellcrank.model.part_checks import MAX_NUMBER
+from bellcrank.model.parts import ORIGIN, Array, ReportLine, Triple
 
 MAX_DEPTH = 100  # no real robot file nests like that; a hostile one might
 
@@ -41,9 +45,7 @@ class XmlElement:
         ancestor: XmlElement | None = self
         while ancestor is not None and "name" not in ancestor.attributes:
             ancestor = ancestor.parent
-        if ancestor is None or (
-            ancestor.parent is None and ancestor is not self
-        ):  # the robot's name would be no information
+        if ancestor is None or (ancestor.parent is None and ancestor is not self):  # the robot's name tells nothing
             return f"<{self.tag}>"
         named = f'{ancestor.tag} "{ancestor.attributes["name"]}"'
         return named if ancestor is self else f"<{self.tag}> of {named}"
@@ -52,6 +54,16 @@ class XmlElement:
     def where(self) -> str:
         """File, line and name, for error messages."""
         return f"{self.source}, line {self.line}: {self.name}"
+
+    def error(self, text: str) -> ReadError:
+        """Return an error about this element."""
+        return ReadError(f"{self.where}: {text}")
+
+    def known(self, attribute: str, what: str, table: Mapping[str, str]) -> str:
+        """Return the entry of `table` for the value of `attribute`, a type such as `what`, e.g. "joint type"."""
+        value = self.require_attribute(attribute, "a joint type")
+        check_known(what, value, table, self.where, ReadError)
+        return table[value]
 
     def get(self, attribute: str) -> str | None:
         """Return the value of `attribute`, or None."""
@@ -63,7 +75,7 @@ class XmlElement:
         value = self.get(attribute)
         if value is None or not value.strip():
             got = "is missing" if value is None else "is empty"
-            raise ReadError(f'{self.where}: attribute "{attribute}" {got}; expected {meaning}. Add it to the file.')
+            raise self.error(f'attribute "{attribute}" {got}; expected {meaning}. Add it to the file.')
         return value.strip()
 
     def number(self, attribute: str, default: float | None = None, infinite: bool = False) -> float:
@@ -89,9 +101,7 @@ class XmlElement:
             return default
         parts = value.split()
         if len(parts) != 3:
-            raise ReadError(
-                f'{self.where}: {attribute}="{_short(value)}"; expected three numbers with blanks between them.'
-            )
+            raise self.error(f'{attribute}="{_short(value)}"; expected three numbers with blanks between them.')
         x, y, z = (self._float(attribute, part) for part in parts)
         return x, y, z
 
@@ -100,13 +110,24 @@ class XmlElement:
             value = float(text.replace("_", "?"))  # Python reads 1_000; XML files do not
         except ValueError:
             hint = " This is a xacro expression: run xacro on the file first." if "${" in text else " Correct the file."
-            raise ReadError(f'{self.where}: {attribute}="{_short(text)}" is not a number.{hint}') from None
+            raise self.error(f'{attribute}="{_short(text)}" is not a number.{hint}') from None
         if not abs(value) < MAX_NUMBER and not (infinite and math.isinf(value)):  # also refuses NaN
-            raise ReadError(
-                f'{self.where}: {attribute}="{_short(text)}"; expected a finite number below {MAX_NUMBER:g}. '
-                "Correct it."
+            raise self.error(
+                f'{attribute}="{_short(text)}"; expected a finite number below {MAX_NUMBER:g}. Correct it.'
             )
         return value
+
+    def pose(self, angles: AngleReader, lines: list[ReportLine]) -> tuple[Array, Triple]:
+        """Return rotation and point by rpy and xyz, read by `angles`, whose notes are added to the report's `lines`."""
+        point, rpy = self.vector("xyz", ORIGIN), self.vector("rpy", ORIGIN)
+        R = angles.rpy(*rpy)
+        lines += [ReportLine(self.name, f"rpy: {note}", "note") for note in angles.pop_notes()]
+        return R, point
+
+    def origin(self, angles: AngleReader, lines: list[ReportLine]) -> tuple[Array, Triple]:
+        """Return the pose in <origin>; without it, identity and zero. Arguments as of `pose`."""
+        given = self.child("origin")
+        return (np.eye(3), ORIGIN) if given is None else given.pose(angles, lines)
 
     def children_named(self, tag: str) -> Iterator[XmlElement]:
         """Yield the children named `tag` and mark them as read."""
@@ -115,20 +136,28 @@ class XmlElement:
                 child.was_read = True
                 yield child
 
+    def distinct_children(self, *tags: str) -> Iterator[XmlElement]:
+        """Yield the children named as one of `tags`; raise an error if two of them have one name."""
+        lines: dict[str, int] = {}
+        for e in [child for tag in tags for child in self.children_named(tag)]:
+            name = e.attributes.get("name", "").strip()
+            if name and name in lines:
+                raise e.error(f"the name is taken by line {lines[name]}; names must differ. Rename one of them.")
+            lines[name] = e.line
+            yield e
+
     def child(self, tag: str) -> XmlElement | None:
         """Return the only child named `tag`, or None; raise an error if there are several."""
         matches = list(self.children_named(tag))
         if len(matches) > 1:
-            raise ReadError(
-                f"{self.where}: has {len(matches)} <{tag}> (again in line {matches[1].line}); expected one. Remove it."
-            )
+            raise self.error(f"has {len(matches)} <{tag}> (again in line {matches[1].line}); expected one. Remove it.")
         return matches[0] if matches else None
 
     def require_child(self, tag: str) -> XmlElement:
         """Return the only child named `tag`; raise an error if there is none."""
         element = self.child(tag)
         if element is None:
-            raise ReadError(f"{self.where}: has no <{tag}>; expected one. Add it to the file.")
+            raise self.error(f"has no <{tag}>; expected one. Add it to the file.")
         return element
 
 
@@ -147,7 +176,7 @@ class _TreeBuilder(ContentHandler):
         parent = self.open[-1] if self.open else None
         element = XmlElement(tag, dict(attributes.items()), self.source, self.locator.getLineNumber(), parent)
         if len(self.open) >= MAX_DEPTH:
-            raise ReadError(f"{element.where}: nested {MAX_DEPTH} elements deep; this is not a robot description.")
+            raise element.error(f"nested {MAX_DEPTH} elements deep; this is not a robot description.")
         if parent is None:
             self.root = element
         else:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import InputError, ReadError, brief, unknown
+from bellcrank.errors import InputError, ReadError, brief, check_known
 from bellcrank.formats.file_bytes import file_bytes
 from bellcrank.formats.urdf_loops import LoopClosures
 from bellcrank.model.parts import EQUATIONS, Frame, Joint, Loop, ReportLine
@@ -29,7 +29,10 @@ LOOP_TYPES = {"6d": "fixed", "3d": "spherical"}
 AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 MAX_YAML_BYTES = 1_000_000  # bytes, and more than any robot needs
 MAX_DEPTH = 20
-JOINT_TYPES = ("SPHERICAL", "FIXED", *(f"UJOINT_{a}{b}" for a in AXES for b in AXES if a != b))
+# Type in the file -> ours, and its axes.
+JOINT_TYPES: dict[str, tuple[str, dict[str, Any]]] = {"SPHERICAL": ("spherical", {}), "FIXED": ("fixed", {})} | {
+    f"UJOINT_{a}{b}": ("universal", {"axis": AXES[a], "second_axis": AXES[b]}) for a in AXES for b in AXES if a != b
+}
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,17 @@ def _content(data: bytes, source: str) -> Any:
     depth = 0
     try:
         for event in yaml.parse(data, Loader=yaml.SafeLoader):
+            where = f"{source}, line {event.start_mark.line + 1}"
             if isinstance(event, yaml.AliasEvent):
                 raise ReadError(
-                    f"{source}, line {event.start_mark.line + 1}: refused: an alias (*{event.anchor[:40]}), which can "
-                    "be used to attack a reader. A YAML file of loops needs none; write out what is meant."
+                    f"{where}: refused: an alias (*{event.anchor[:40]}), which can be used to attack a reader. "
+                    "A YAML file of loops needs none; write out what is meant."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
-                raise ReadError(
-                    f"{source}, line {event.start_mark.line + 1}: nested {MAX_DEPTH} deep; "
-                    "this is not a YAML file of loops."
-                )
+                raise ReadError(f"{where}: nested {MAX_DEPTH} deep; this is not a YAML file of loops.")
         return yaml.safe_load(data)
-    except ReadError:
-        raise
-    except MemoryError:
+    except (ReadError, MemoryError):
         raise
     except Exception as error:  # malformed dates, numbers and booleans may raise any error in yaml
         why = " ".join(str(error).split())[:300] if isinstance(error, (yaml.YAMLError, ValueError)) else "a wrong tag"
@@ -106,19 +105,19 @@ def _read(data: bytes, source: str) -> LoopFile:
     if len(kinds) != len(pairs):
         raise ReadError(f"{source}: closed_loop has {len(pairs)} pairs and type {len(kinds)}; expected one for each.")
     for kind in kinds:
-        if kind not in LOOP_TYPES:
-            raise ReadError(f"{source}: {unknown('type of closed_loop', kind, LOOP_TYPES)}")
+        check_known("type of closed_loop", kind, LOOP_TYPES, source, ReadError)
     names, types = _texts(content, "joint_name", source), _texts(content, "joint_type", source)
     if len(names) != len(types):
         raise ReadError(f"{source}: {len(names)} joint_name and {len(types)} joint_type; expected one for each.")
     for kind in types:
-        if kind not in JOINT_TYPES:
-            raise ReadError(f"{source}: {unknown('joint_type', kind, JOINT_TYPES)}")
-    loops = tuple((*_pair(p, source), kind) for p, kind in zip(pairs, kinds, strict=True))
+        check_known("joint_type", kind, JOINT_TYPES, source, ReadError)
+    for pair in pairs:
+        if not all(isinstance(link, str) for link in pair):
+            raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
+    loops = tuple((a, b, kind) for (a, b), kind in zip(pairs, kinds, strict=True))
     unknown_keys = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
-    return LoopFile(
-        source, loops, tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source)), unknown_keys
-    )
+    retyped, motors = tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source))
+    return LoopFile(source, loops, retyped, motors, unknown_keys)
 
 
 def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
@@ -130,30 +129,17 @@ def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
     return value
 
 
-def _pair(pair: Sequence[Any], source: str) -> tuple[str, str]:
-    a, b = pair
-    if not isinstance(a, str) or not isinstance(b, str):
-        raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
-    return a, b
-
-
 def retype_joints(loop_file: LoopFile, joints: Sequence[Joint]) -> tuple[list[Joint], list[ReportLine]]:
     """Return the `joints` with the types that the `loop_file` gives them, and lines for the report."""
     by_name = {j.name: j for j in joints}
     lines = []
     for name, kind in loop_file.joints:
-        if name not in by_name:
-            raise ReadError(f"{loop_file.source}: joint_name: {unknown('joint', name, by_name)}")
+        check_known("joint", name, by_name, f"{loop_file.source}: joint_name", ReadError)
         j = by_name[name]
-        new_joint = Joint(j.name, "fixed", j.parent, j.child, rotation=j.rotation, point=j.point)
-        if kind == "SPHERICAL":
-            new_joint = replace(new_joint, kind="spherical")
-        elif kind != "FIXED":
-            new_joint = replace(new_joint, kind="universal", axis=AXES[kind[-2]], second_axis=AXES[kind[-1]])
-        by_name[name] = new_joint
-        lines.append(
-            ReportLine(f'joint "{name}"', f"{j.kind} in the URDF, {new_joint.kind} by {loop_file.source}", "note")
-        )
+        new_kind, axes = JOINT_TYPES[kind]
+        by_name[name] = Joint(j.name, new_kind, j.parent, j.child, rotation=j.rotation, point=j.point, **axes)
+        text = f"{j.kind} in the URDF, {new_kind} by {loop_file.source}"
+        lines.append(ReportLine(f'joint "{name}"', text, "note"))
     return list(by_name.values()), lines
 
 
@@ -163,20 +149,15 @@ def loop_file_closures(loop_file: LoopFile, links: Sequence[str]) -> LoopClosure
     for a, b, kind in loop_file.loops:
         name = f"{a}:{b}"
         for link, letter in ((a, "a"), (b, "b")):
-            if link not in links:
-                raise ReadError(f"{loop_file.source}: closed_loop: {unknown('link', link, links)}")
+            check_known("link", link, links, f"{loop_file.source}: closed_loop", ReadError)
             result.frames.append(Frame(f"{name}.{letter}", link))
-        result.loops.append(Loop(name, LOOP_TYPES[kind], f"{name}.a", f"{name}.b"))
-        result.lines.append(
-            ReportLine(
-                f'closed_loop "{name}"',
-                f"{kind}: {LOOP_TYPES[kind]}, {EQUATIONS[LOOP_TYPES[kind]]} equations (from {loop_file.source})",
-            )
-        )
+        held = LOOP_TYPES[kind]
+        result.loops.append(Loop(name, held, f"{name}.a", f"{name}.b"))
+        text = f"{kind}: {held}, {EQUATIONS[held]} equations (from {loop_file.source})"
+        result.lines.append(ReportLine(f'closed_loop "{name}"', text))
     if loop_file.motors:
-        result.lines.append(
-            ReportLine("name_mot", f"not used: which joints have motors ({', '.join(loop_file.motors)})")
-        )
+        text = f"not used: which joints have motors ({', '.join(loop_file.motors)})"
+        result.lines.append(ReportLine("name_mot", text))
     result.lines += [
         ReportLine(key, f"not used: not a known key ({loop_file.source})", "warning") for key in loop_file.unknown
     ]

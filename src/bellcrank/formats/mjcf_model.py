@@ -1,4 +1,4 @@
-"""Names of a MuJoCo model's elements.
+"""Names and body frames of a compiled MuJoCo model, and what its actuators add to joints and tendons.
 
 MuJoCo has one list of names for each kind of element, and names may be empty. A mechanism has one list for joints and
 loops and one for bodies and frames, and every element has a name.
@@ -6,9 +6,13 @@ loops and one for bodies and frames, and every element has a name.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from bellcrank.model.parts import ReportLine
+import numpy as np
+
+from bellcrank.model.parts import Array, ReportLine
+from bellcrank.model.quaternion import rotation_matrix
 
 # Kind of element -> field of the model with the addresses of their names.
 NAME_ADDRESS_FIELDS = {
@@ -20,6 +24,9 @@ NAME_ADDRESS_FIELDS = {
     "tendon": "name_tendonadr",
     "actuator": "name_actuatoradr",
 }
+FREE = 0  # of mjtJoint
+JOINT, IN_PARENT, TENDON = 0, 1, 3  # of mjtTrn
+ADDED_FIELDS = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
 NAMES_SHOWN = 4  # names in one line of the report
 
 
@@ -81,3 +88,50 @@ class ElementNames:
         if by_file and new != wanted:
             self.lines.append(ReportLine(f'{kind} "{wanted}"', f'the name is taken: called "{new}"', "note"))
         return new
+
+
+def body_frame_offsets(model: Any) -> Array:
+    """Return (nbody, 3), m: the origin of each body frame, the last joint's anchor, in MuJoCo's frame of `model`."""
+    origins = np.zeros((model.nbody, 3))
+    for i in np.flatnonzero(model.body_jntnum):
+        last = model.body_jntadr[i] + model.body_jntnum[i] - 1
+        if model.jnt_type[last] != FREE:
+            origins[i] = model.jnt_pos[last]
+    return origins
+
+
+def rotation(wxyz: Array) -> Array:
+    """Return the rotation matrix of the quaternion `wxyz`, scalar first; quarter turns are exact to rounding."""
+    w, x, y, z = (float(e) for e in wxyz / np.linalg.norm(wxyz))
+    rows = rotation_matrix((x, y, z, w))
+    R = np.array([[float(e) for e in row] for row in (rows.a, rows.b, rows.c)])
+    return np.where(np.abs(R - np.round(R)) < 1e-15, np.round(R), R) + 0.0
+
+
+def contributing_actuators(model: Any, transmissions: tuple[int, ...], target: int) -> Iterator[int]:
+    """Yield the actuators of a joint or tendon that have an armature or a damping.
+
+    Parameters
+    ----------
+    model
+        Compiled MuJoCo model.
+    transmissions
+        Types of transmission (mjtTrn).
+    target
+        Index of the joint or tendon.
+    """
+    values = [x for x in (getattr(model, name, None) for name in ADDED_FIELDS) if x is not None]
+    for i in range(len(model.actuator_trntype)):
+        on_it = model.actuator_trntype[i] in transmissions and model.actuator_trnid[i][0] == target
+        if on_it and any(np.any(x[i]) for x in values):
+            yield i
+
+
+def joint_contributions(model: Any, joint: int) -> tuple[float, float]:
+    """Return the armature and damping that all actuators of `model` add to each coordinate of the `joint`."""
+    armature = damping = 0.0
+    for i in contributing_actuators(model, (JOINT, IN_PARENT), joint):
+        square = float(model.actuator_gear[model.actuator_outadr[i]][0]) ** 2
+        armature += square * float(model.actuator_armature[i])
+        damping += square * float(model.actuator_damping[i])
+    return armature, damping
