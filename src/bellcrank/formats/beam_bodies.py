@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
 from bellcrank.formats.number_checks import number, vector
 from bellcrank.model.mode_shapes import Modal, ModalNode, modal_fields
@@ -94,8 +94,7 @@ def place_beam(
     y = y / np.linalg.norm(y)
     motions = sequence_elements(motions) or []
     for motion in motions:
-        if not isinstance(motion, str) or motion not in BEAM_MOTIONS:
-            raise ModelError(f"{where}: {unknown('motion', motion, BEAM_MOTIONS)}")
+        check_known("motion", motion, BEAM_MOTIONS, where, ModelError)
     if not motions:
         raise ModelError(
             f"{where}: no motions, so that it is rigid. Give some of {', '.join(BEAM_MOTIONS)}, or use body()."
@@ -110,21 +109,46 @@ def place_beam(
 
 def _checked_nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
     """Return the checked nodes of a beam, {name: part of the length}."""
-    if not isinstance(nodes, Mapping | None):
-        raise ModelError(f"{where}: nodes is {brief(nodes)}; expected {{name: part of the length}}.")
-    parts = dict(DEFAULT_NODES if nodes is None else nodes)
+    parts = _checked_parts(where, "node", DEFAULT_NODES if nodes is None else nodes, start=False)
     if not parts:
         raise ModelError(f"{where}: no nodes; expected at least one, such as {DEFAULT_NODES}.")
     for node, s in parts.items():
-        if not node or name_problem(node):
-            raise ModelError(f"{where}: the node {name_problem(node) or 'has an empty name'}.")
-        if not 0.0 < number(s, where, f'node "{node}"') <= 1.0:
-            raise ModelError(
-                f'{where}: node "{node}" is at {s:g}; expected the part of its length, above 0 and up to 1.'
-            )
         if twin := next((other for other, place in parts.items() if other != node and place == s), None):
             raise ModelError(f'{where}: nodes "{node}" and "{twin}" are both at {s:g}. Remove one of them.')
     return parts
+
+
+def checked_sections(where: str, given: Any, nodes: Any) -> dict[str, float]:
+    """Return the checked sections {name: part of the length}.
+
+    Parameters
+    ----------
+    where
+        Subject of error messages.
+    given
+        The user's argument, or None.
+    nodes
+        Names of nodes, which sections must not have.
+    """
+    sections = _checked_parts(where, "section", {} if given is None else given, start=True)
+    for name in sections:
+        if name in nodes:
+            raise ModelError(f'{where}: a node is called "{name}" already; give the section another name.')
+    return sections
+
+
+def _checked_parts(where: str, what: str, given: Any, start: bool) -> dict[str, float]:
+    """Return checked places on a beam {name: part of the length}, which may be 0 if `start`; `what` is their kind."""
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{where}: {what}s is {brief(given)}; expected {{name: part of the length}}.")
+    for name, s in given.items():
+        if not name or name_problem(name):
+            raise ModelError(f"{where}: the {what} {name_problem(name) or 'has an empty name'}.")
+        part = number(s, where, f'{what} "{name}"')
+        if not 0.0 <= part <= 1.0 or (part == 0.0 and not start):
+            expected = "0 to 1" if start else "above 0 and up to 1"
+            raise ModelError(f'{where}: {what} "{name}" is at {s:g}; expected the part of its length, {expected}.')
+    return {name: float(s) for name, s in given.items()}
 
 
 def add_chain(builder: Any, p: PlacedBeam, beta: float) -> list[str]:

@@ -7,47 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError, brief
 from bellcrank.formats.beam_bodies import PlacedBeam
-from bellcrank.formats.number_checks import number
 from bellcrank.model.outline import LOAD_NAMES, BeamSlice, NamedSection, Outline, Skin
 from bellcrank.model.parts import Array, matrix, triple
-from bellcrank.quoting import name_problem
 from bellcrank.structures.beam_sections import BeamPiece, drawn_slices, section_outline, section_slice
 from bellcrank.structures.modes import Moments
 from bellcrank.structures.skin import neighbour_lines
 
 NO_MOTION = (0.0, 0.0, 0.0)
-
-
-def checked_sections(where: str, given: Any, nodes: Any) -> dict[str, float]:
-    """Return the checked sections {name: part of the length}.
-
-    Parameters
-    ----------
-    where
-        Subject of error messages.
-    given
-        The user's argument, or None.
-    nodes
-        Names of nodes, which sections must not have.
-    """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ModelError(f"{where}: sections is {brief(given)}; expected {{name: part of the length}}.")
-    for name, s in given.items():
-        if not name or name_problem(name):
-            raise ModelError(f"{where}: the section {name_problem(name) or 'has an empty name'}.")
-        if name in nodes:
-            raise ModelError(f'{where}: a node is called "{name}" already; give the section another name.')
-        if not 0.0 <= number(s, where, f'section "{name}"') <= 1.0:
-            raise ModelError(f'{where}: section "{name}" is at {s:g}; expected the part of its length, 0 to 1.')
-    return {name: float(s) for name, s in given.items()}
 
 
 def modal_outline(

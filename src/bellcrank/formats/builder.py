@@ -12,49 +12,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, check_known, unknown
 from bellcrank.formats import loop_closures as closing
+from bellcrank.formats.builder_parts import GROUND
 from bellcrank.formats.flexible_bodies import FlexibleBodies
-from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints
+from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints, Vector
 from bellcrank.formats.number_checks import inertia as inertia_matrix
 from bellcrank.formats.number_checks import limit, number, rotation_matrix, vector
 from bellcrank.model import mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.outline import Outline
 from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import (
     COUPLINGS,
     EQUATIONS,
     IDENTITY,
-    Array,
+    ORIGIN,
     Body,
     Frame,
     Joint,
     Limits,
-    Loop,
     Mimic,
     Number,
     ReportLine,
-    Spring,
-    Triple,
     matrix,
     triple,
 )
 from bellcrank.sequences import sequence_elements
-
-if TYPE_CHECKING:
-    from bellcrank.formats.beam_bodies import PlacedModal
-
-GROUND = "ground"
-ORIGIN: Triple = (0.0, 0.0, 0.0)
-Vector = Sequence[Number] | Array
 
 
 @explain_methods("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")
@@ -84,17 +74,9 @@ class Builder(MovingConstraints, FlexibleBodies):
         """Start an empty mechanism `name` with `gravity`; `check` selects "error" or "warn"."""
         if not isinstance(name, str) or not name:
             raise ModelError(f"the mechanism's name is {name!r}; expected a text.")
-        self.name = name
+        super().__init__(name)
         self.check = checked_level(check)
         self.gravity = vector(gravity, f'mechanism "{name}"', "gravity")
-        self._bodies: dict[str, Body] = {}
-        self._joints: dict[str, Joint] = {}
-        self._frames: dict[str, Frame] = {}
-        self._loops: dict[str, Loop] = {}
-        self._springs: dict[str, Spring] = {}
-        self._end_frames: dict[str, Frame] = {}  # frames of loops and springs
-        self._modal_bodies: dict[str, PlacedModal] = {}
-        self._outlines: dict[str, Outline] = {}
 
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
         """Add a body.
@@ -116,7 +98,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._check_new_name("body", name, [GROUND, *self._bodies])
+        where = self._check_new("body", name)
         self._refuse_body_frame(name in self._frames, name)
         centre = vector(com, where, "com")
         if mass is None:
@@ -196,12 +178,12 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._check_new_name("joint", name, [*self._joints, *self._loops])
-        self._check_body(parent, where)
-        self._check_body(child, where)
+        where = self._check_new("joint", name, parent, child)
         if not isinstance(kind, str) or kind.startswith(MODAL_PREFIX):
             raise ModelError(f"{where}: {unknown('joint type', kind, KINDS)}")
         bounds = {"lower": lower, "upper": upper, "velocity": velocity, "effort": effort}
+        numbers = {"pitch": pitch, "armature": armature, "damping": damping, "stiffness": stiffness, "rest": rest}
+        numbers |= {"friction": friction, "friction_speed": friction_speed}
         joint = Joint(
             name,
             kind,
@@ -210,13 +192,7 @@ class Builder(MovingConstraints, FlexibleBodies):
             point=vector(point, where, "point"),
             axis=vector(axis, where, "axis"),
             second_axis=None if second_axis is None else vector(second_axis, where, "second_axis"),
-            pitch=number(pitch, where, "pitch"),
-            armature=number(armature, where, "armature"),
-            damping=number(damping, where, "damping"),
-            friction=number(friction, where, "friction"),
-            friction_speed=number(friction_speed, where, "friction_speed"),
-            stiffness=number(stiffness, where, "stiffness"),
-            rest=number(rest, where, "rest"),
+            **{what: number(value, where, what) for what, value in numbers.items()},
             limits=Limits(**{what: limit(value, where, what) for what, value in bounds.items()}),
             mimic=self._checked_mimic(mimic, where),
         )
@@ -243,8 +219,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._check_new_name("frame", name, [*self._frames, *self._end_frames])
-        self._check_body(body, where)
+        where = self._check_new("frame", name, body)
         self._refuse_body_frame(name in (GROUND, *self._bodies), name)
         R = IDENTITY if rotation is None else rotation_matrix(rotation, where)
         self._frames[name] = Frame(name, body, R, vector(point, where, "point"))
@@ -300,9 +275,8 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
-        if not isinstance(kind, str) or kind not in EQUATIONS:
-            raise ModelError(f"{where}: {unknown('loop type', kind, EQUATIONS)}")
+        where = self._check_new("loop", name)
+        check_known("loop type", kind, EQUATIONS, where, ModelError)
         if kind in BUILDER_METHODS:
             raise ModelError(f'{where}: a {kind} loop is made by Builder.{BUILDER_METHODS[kind]}("{name}", ...).')
         numbers = {"distance": distance, "ratio": ratio, "offset": offset}
@@ -310,18 +284,11 @@ class Builder(MovingConstraints, FlexibleBodies):
             places = (point, point_a, point_b, axis, axis_b, second_axis, second_axis_b)
             self._loops[name] = closing.joint_coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
             return
-        self._check_body(body_a, where)
-        self._check_body(body_b, where)
+        self._check_new("loop", name, body_a, body_b)
         a = closing.LoopEnd(body_a, point_a if point_a is not None else point, axis, second_axis)
-        b = closing.LoopEnd(
-            body_b,
-            point_b if point_b is not None else point,
-            axis_b if axis_b is not None else axis,
-            second_axis_b if second_axis_b is not None else second_axis,
-        )
-        loop, *ends = closing.body_loop(where, name, kind, a, b, numbers, joints)
-        self._add_end_frames(where, *ends)
-        self._loops[name] = loop
+        pairs = ((point_b, point), (axis_b, axis), (second_axis_b, second_axis))
+        b = closing.LoopEnd(body_b, *(own if own is not None else shared for own, shared in pairs))
+        self._add_loop(where, *closing.body_loop(where, name, kind, a, b, numbers, joints))
 
     loop = close  # alias
 
@@ -358,16 +325,9 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If an argument is invalid, or the name exists already.
         """
-        where = self._check_new_name("spring", name, self._springs)
-        self._check_body(body_a, where)
-        self._check_body(body_b, where)
-        spring, *ends = closing.spring_with_frames(
-            where,
-            name,
-            (body_a, body_b),
-            (point_a, point_b),
-            {"stiffness": stiffness, "length": length, "damping": damping},
-        )
+        where = self._check_new("spring", name, body_a, body_b)
+        numbers = {"stiffness": stiffness, "length": length, "damping": damping}
+        spring, *ends = closing.spring_with_frames(where, name, (body_a, body_b), (point_a, point_b), numbers)
         self._add_end_frames(where, *ends)
         self._springs[name] = spring
 
@@ -410,33 +370,12 @@ class Builder(MovingConstraints, FlexibleBodies):
         parts = (bodies, joints, frames, loops, springs, flexible, outlines)
         return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)
 
-    def _check_new_name(self, what: str, name: str, taken: Sequence[str] | dict[str, Any]) -> str:
-        if not isinstance(name, str) or not name:
-            raise ModelError(f'a {what} of mechanism "{self.name}" has the name {name!r}; expected a text.')
-        if name in taken:
-            shared = ", those of joints and loops, too" if what in ("joint", "loop") else ""
-            raise ModelError(
-                f'{what} "{name}" exists already in mechanism "{self.name}"; names must differ{shared}. '
-                "Rename one of them."
-            )
-        return f'{what} "{name}"'
-
-    def _check_body(self, name: Any, where: str) -> None:
-        if not isinstance(name, str) or name not in (GROUND, *self._bodies):
-            raise ModelError(f"{where}: {unknown('body', name, [GROUND, *self._bodies])} Add it with body() first.")
-
     def _refuse_body_frame(self, taken: bool, name: str) -> None:
         if taken:
             raise ModelError(
                 f'frame "{name}" of mechanism "{self.name}": a body has this name, and every body is already a frame '
                 "of its own name. Rename one of them."
             )
-
-    def _add_end_frames(self, where: str, *ends: Frame) -> None:
-        for f in ends:
-            if f.name in self._frames or f.name in self._end_frames:
-                raise ModelError(f'{where}: its end would be called "{f.name}", a frame that exists. Rename one.')
-        self._end_frames |= {f.name: f for f in ends}
 
     def _checked_mimic(self, given: Mimic | str | tuple[Any, ...] | None, where: str) -> Mimic | None:
         if given is None:

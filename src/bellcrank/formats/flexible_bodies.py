@@ -14,20 +14,18 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief
+from bellcrank.formats.builder_parts import BuilderParts
+from bellcrank.formats.moving_constraints import Vector
 from bellcrank.formats.number_checks import rotation_matrix, vector
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.parts import Array, Body, Joint, Loop, Mimic, Number, Triple, triple
+from bellcrank.model.parts import ORIGIN, Array, Joint, Mimic, Number, triple
 
 if TYPE_CHECKING:
-    from bellcrank.formats.beam_bodies import PlacedModal
-    from bellcrank.model.outline import Outline
     from bellcrank.structures.beam import Sections
     from bellcrank.structures.modes import Moments
     from bellcrank.structures.reduction import Reduction
     from bellcrank.structures.section import Material
 
-ORIGIN: Triple = (0.0, 0.0, 0.0)
-Vector = Sequence[Number] | Array
 # Ways in which a slice of a beam can deform: joint type, axis (0 x, 1 y, 2 z), and stiffness in a Profile.
 BEAM_MOTIONS = {
     "stretch": ("prismatic", 0, "EA"),
@@ -40,17 +38,8 @@ BEAM_MOTIONS = {
 
 
 @explain_methods("beam", "flexible")
-class FlexibleBodies(ABC):
+class FlexibleBodies(BuilderParts, ABC):
     """Mixin of the Builder for flexible bodies."""
-
-    _bodies: dict[str, Body]
-    _joints: dict[str, Joint]
-    _loops: dict[str, Loop]
-    _modal_bodies: dict[str, PlacedModal]
-    _outlines: dict[str, Outline]
-
-    @abstractmethod
-    def _check_new_name(self, what: str, name: str, taken: Any) -> str: ...
 
     @abstractmethod
     def body(self, name: str, mass: Number | None = None, com: Vector = ORIGIN, inertia: Any = None) -> None:
@@ -135,11 +124,11 @@ class FlexibleBodies(ABC):
         from bellcrank.structures.beam import Beam
         from bellcrank.structures.modes import beam_modes
 
-        self._check_new_name("beam", name, [])
+        self._check_new("beam", name)
         beam = Beam(length, section, material, elements, theory)
         placed = beam_bodies.place_beam(name, beam, start, axis, side, motions, nodes)
         damping, alpha, beta = beam_bodies.checked_damping(f'beam "{name}"', damping, rayleigh)
-        cuts = beam_outlines.checked_sections(f'beam "{name}"', sections, placed.nodes)
+        cuts = beam_bodies.checked_sections(f'beam "{name}"', sections, placed.nodes)
         if large:
             if alpha or damping:
                 raise ModelError(
@@ -189,15 +178,15 @@ class FlexibleBodies(ABC):
         ModelError
             If an argument is invalid.
         """
-        from bellcrank.formats import beam_bodies, beam_outlines
+        from bellcrank.formats import beam_bodies
         from bellcrank.structures.modes import Moments
 
-        where = self._check_new_name("body", name, ["ground", *self._bodies])
+        where = self._check_new("body", name)
         if not isinstance(structure, Moments):
             raise ModelError(f"{where}: {brief(structure)} is not a structure; bc.flexible(K, M, ...) makes one.")
         R = np.eye(3) if rotation is None else np.array(rotation_matrix(rotation, where), dtype=float)
         damping, alpha, beta = beam_bodies.checked_damping(where, damping, rayleigh)
-        cuts = beam_outlines.checked_sections(where, sections, structure.nodes)
+        cuts = beam_bodies.checked_sections(where, sections, structure.nodes)
         start = np.array(vector(point, where, "point"), dtype=float)
         self._add_modal_body(name, R, start, structure, damping, (alpha, beta), cuts)
 
@@ -215,7 +204,7 @@ class FlexibleBodies(ABC):
         first = bent.modal.nodes[0].joint
         for node, place in zip(bent.modal.nodes, moments.places.values(), strict=True):
             self.body(node.joint)
-            self._check_new_name("joint", node.joint, [*self._joints, *self._loops])
+            self._check_new("joint", node.joint)
             kind, point = f"{MODAL_PREFIX}{bent.modal.modes}", triple(start + R @ place)
             mimic = None if node.joint == first else Mimic(first)
             self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)

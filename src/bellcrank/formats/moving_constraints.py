@@ -5,7 +5,6 @@ All positions and directions are in the world at the zero configuration, as ever
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,13 +12,13 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief
+from bellcrank.formats.builder_parts import BuilderParts
 from bellcrank.formats.number_checks import number, vector
 from bellcrank.model.function_text import evaluate_text, function_text
-from bellcrank.model.parts import Array, Frame, Loop, Number, Triple, matrix
+from bellcrank.model.parts import ORIGIN, Array, Frame, Loop, Number, Triple, matrix
 from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.parameters import nominal
 
-ORIGIN: Triple = (0.0, 0.0, 0.0)
 UP: Triple = (0.0, 0.0, 1.0)
 Vector = Sequence[Number] | Array
 # Kinds of loops that have a method of their own instead of `close`.
@@ -46,20 +45,8 @@ def _lift(law: str, angle: float) -> float:
 
 
 @explain_methods("cam", "combination", "knife_edge", "on_curve", "on_surface", "rolling")
-class MovingConstraints(ABC):
+class MovingConstraints(BuilderParts):
     """Mixin of the Builder for these constraints."""
-
-    _loops: dict[str, Loop]
-    _joints: dict[str, Any]
-
-    @abstractmethod
-    def _check_new_name(self, what: str, name: str, taken: Any) -> str: ...
-
-    @abstractmethod
-    def _check_body(self, name: Any, where: str) -> None: ...
-
-    @abstractmethod
-    def _add_end_frames(self, where: str, *ends: Frame) -> None: ...
 
     def rolling(
         self,
@@ -109,8 +96,7 @@ class MovingConstraints(ABC):
             _frame(f"{name}.a", on, where, point, normal),
             _frame(f"{name}.b", body, where, centre, UP if axle is None else axle),
         )
-        self._add_end_frames(where, *ends)
-        self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, r)
+        self._add_loop(where, Loop(name, kind, ends[0].name, ends[1].name, r), *ends)
 
     def knife_edge(
         self, name: str, body: str, point: Vector, along: Vector, *, on: str = "ground", normal: Vector = UP
@@ -141,8 +127,7 @@ class MovingConstraints(ABC):
         """
         where = self._check_two_bodies(name, on, body)
         ends = (_frame(f"{name}.a", on, where, point, normal), _frame(f"{name}.b", body, where, point, normal, along))
-        self._add_end_frames(where, *ends)
-        self._loops[name] = Loop(name, "knife_edge", ends[0].name, ends[1].name)
+        self._add_loop(where, Loop(name, "knife_edge", ends[0].name, ends[1].name), *ends)
 
     def combination(self, name: str, joints: Sequence[str], weights: Sequence[Number], offset: Number = 0.0) -> None:
         """Keep a weighted sum of joint coordinates constant: gears on moving bodies, a differential.
@@ -165,12 +150,11 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid.
         """
-        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
+        where = self._check_new("loop", name)
         joints = _names(where, joints)
         numbers = tuple(number(w, where, "weights") for w in weights)
-        self._loops[name] = Loop(
-            name, "combination", offset=number(offset, where, "offset"), joints=joints, weights=numbers
-        )
+        constant = number(offset, where, "offset")
+        self._add_loop(where, Loop(name, "combination", offset=constant, joints=joints, weights=numbers))
 
     def cam(
         self, name: str, joints: Sequence[str], lift: Callable[[Any], Any], *, turn: float | None = 2.0 * np.pi
@@ -193,14 +177,14 @@ class MovingConstraints(ABC):
         ModelError
             If an argument is invalid, or the lift jumps after a turn.
         """
-        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
+        where = self._check_new("loop", name)
         joints = _names(where, joints)
         if len(joints) != 2:
             raise ModelError(f"{where}: joints is {brief(joints)}; expected (cam, follower).")
         law = function_text(where, lift, 1)
         if turn is not None:
             self._check_periodic(where, law, turn)
-        self._loops[name] = Loop(name, "cam", joints=joints, law=law)
+        self._add_loop(where, Loop(name, "cam", joints=joints, law=law))
 
     def _check_periodic(self, where: str, law: str, turn: float) -> None:
         """Raise an error if the lift jumps after a turn."""
@@ -301,13 +285,10 @@ class MovingConstraints(ABC):
         where = self._check_two_bodies(name, carrier, body)
         law = "|".join(function_text(where, f, 3) for f in laws)
         ends = (_frame(f"{name}.a", carrier, where, origin), _frame(f"{name}.b", body, where, point))
-        self._add_end_frames(where, *ends)
-        self._loops[name] = Loop(name, kind, ends[0].name, ends[1].name, law=law)
+        self._add_loop(where, Loop(name, kind, ends[0].name, ends[1].name, law=law), *ends)
 
     def _check_two_bodies(self, name: str, carrier: str, body: str) -> str:
-        where = self._check_new_name("loop", name, [*self._joints, *self._loops])
-        self._check_body(carrier, where)
-        self._check_body(body, where)
+        where = self._check_new("loop", name, carrier, body)
         if carrier == body:
             raise ModelError(f'{where}: "{body}" cannot touch itself; `on` is another body, or the ground.')
         return where
