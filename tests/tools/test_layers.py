@@ -99,7 +99,7 @@ BELOW: dict[str, set[str]] = {
     "cli.bibtex": set(),
     "cli.screen": set(),
     "cli.page_files": set(),
-    "cli.timing": {"build", "dynamics", "emit", "model"},
+    "cli.timing": {"build", "dynamics", "emit", "model", "sim"},
 }  # fmt: skip
 ABOVE = {"__init__", "__main__", "cli", "registration"}  # may import anything
 CORE = {"numpy", "llvmlite", "typer", "rich", "defusedxml"}  # required at run time

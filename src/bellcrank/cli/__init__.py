@@ -26,33 +26,16 @@ from typer.core import TyperCommand, TyperGroup
 import bellcrank as bc
 from bellcrank.cli import examples, screen
 from bellcrank.cli.python_objects import is_python_object, load_python_object
-from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.emit.target import DTYPES
+from bellcrank.errors import BellcrankError, InputError, check_known, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
 
 # Modules with commands, in the order of --help.
 COMMANDS = (
-    *(
-        "show",
-        "count",
-        "schedule",
-        "papers",
-        "emit",
-        "export",
-        "bench",
-        "simulate",
-        "linearize",
-        "study",
-        "identify",
-        "report",
-        "drive",
-        "loads",
-    ),
-    "costs",
-    "cache",
-    "cite",
-    "doctor",
-)
+    "show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "linearize", "study", "identify",
+    "report", "drive", "loads", "costs", "cache", "cite", "doctor",
+)  # fmt: skip
 
 
 class CommandGroup(TyperGroup):
@@ -109,40 +92,40 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def option(metavar: str, help_text: str, *names: str, **more: Any) -> Any:
+    """Return an option with a value, shown as `metavar`; without `names` it is called as its parameter."""
+    return typer.Option(*names, metavar=metavar, help=help_text, **more)
+
+
+def argument(metavar: str, help_text: str, **more: Any) -> Any:
+    """Return an argument, shown as `metavar`, without its default in the help."""
+    return typer.Argument(metavar=metavar, help=help_text, show_default=False, **more)
+
+
+def _checked_dtype(dtype: str) -> str:
+    check_known("dtype", dtype, DTYPES)
+    return dtype
+
+
 MechanismArg = Annotated[
-    str,
-    typer.Argument(
-        metavar="MECHANISM",
-        help="A file, or a built-in name.",
-        show_default=False,
-        autocompletion=examples.complete_mechanism,
-    ),
+    str, argument("MECHANISM", "A file, or a built-in name.", autocompletion=examples.complete_mechanism)
 ]
-BaseOpt = Annotated[
-    str, typer.Option("--base", metavar="fixed|floating", help="How the root link of a file is attached.")
-]
-CheckOpt = Annotated[
-    str, typer.Option("--check", metavar="warn|error", help="Reaction to impossible inertias in a file.")
-]
+BaseOpt = Annotated[str, option("fixed|floating", "How the root link of a file is attached.", "--base")]
+CheckOpt = Annotated[str, option("warn|error", "Reaction to impossible inertias in a file.", "--check")]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuantityOpt = Annotated[
     str,
-    typer.Option(
-        "--quantity", "-q", metavar="NAME", help="Quantity to compute.", autocompletion=examples.complete_quantity
-    ),
+    option("NAME", "Quantity to compute.", "--quantity", "-q", autocompletion=examples.complete_quantity),
 ]
 MethodOpt = Annotated[
     str,
-    typer.Option(
-        "--method",
-        "-m",
-        metavar="NAME",
-        help="Method; auto takes the cheapest.",
-        autocompletion=examples.complete_method,
-    ),
+    option("NAME", "Method; auto takes the cheapest.", "--method", "-m", autocompletion=examples.complete_method),
 ]
-FrameOpt = Annotated[str, typer.Option("--frame", "-f", metavar="NAME", help="Frame, for pose, jacobian and similar.")]
-DtypeOpt = Annotated[str, typer.Option("--dtype", metavar="float64|float32", help="Number type of the generated code.")]
+FrameOpt = Annotated[str, option("NAME", "Frame, for pose, jacobian and similar.", "--frame", "-f")]
+DtypeOpt = Annotated[
+    str, option("float64|float32", "Number type of the generated code.", "--dtype", callback=_checked_dtype)
+]
 
 
 def main() -> None:
@@ -218,10 +201,8 @@ def load_mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: b
         loaded = bc.read(name, base=base, check=check)
         warnings = loaded.report.warnings
         if warnings and not quiet:
-            message = (
-                f"{name}: {len(warnings)} warning{'s' if len(warnings) > 1 else ''}, which `bellcrank show` prints"
-            )
-            screen.note(f"{message}. {warnings[0].element}: {warnings[0].outcome}")
+            counted = f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}, which `bellcrank show` prints"
+            screen.note(f"{name}: {counted}. {warnings[0].element}: {warnings[0].outcome}")
         return loaded
     message = unknown("mechanism", name, bc.zoo.names(), bc.zoo.suggestion(name))
     raise InputError(f"{message} A file ends in {', '.join(SUFFIXES)}.")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, load_mechanism, option, screen
+from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
-    from bellcrank.cli.step_timing import StepTiming
-    from bellcrank.cli.timing import Timing
+    from bellcrank.cli.timing import StepTiming, Timing
 
 STEP_INTEGRATORS = ("rk4", "euler")
 TIMED_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias", "gravity_torque", "kinetic_energy")
@@ -26,12 +26,12 @@ TIMED_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "bias
 def bench(
     name: Annotated[str, typer.Argument(metavar="MECHANISM", help="A file, or a built-in name.")] = "excavator",
     quantity_names: Annotated[
-        list[str] | None, typer.Option("--quantity", "-q", metavar="NAME", help="May be given several times.")
+        list[str] | None, option("NAME", "May be given several times.", "--quantity", "-q")
     ] = None,
     method_name: MethodOpt = "all",
     frame: FrameOpt = "",
     dtype: DtypeOpt = "float64",
-    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="States in a batch.")] = 4096,
+    rows: Annotated[int, option("N", "States in a batch.", min=1)] = 4096,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -43,7 +43,6 @@ def bench(
     anything is compiled. The comparison with Pinocchio is `python -m bench` in the repository.
     """
     from bellcrank.cli import timing
-    from bellcrank.cli.step_timing import measure_step
     from bellcrank.emit.llvm.host import host
 
     m = load_mechanism(name, base, check)
@@ -60,14 +59,13 @@ def bench(
         steps = []
         for integrator in () if quantity_names else STEP_INTEGRATORS:
             say(f"a step by {integrator}")
-            steps.append(measure_step(m, integrator, rows))
+            steps.append(timing.measure_step(m, integrator, rows))
     n, cpu, lanes = timing.cores(), host().cpu, host().lanes(dtype)
     if json:
         about = {"mechanism": m.name, "dtype": dtype, "cpu": cpu, "lanes": lanes, "cores": n, "rows": rows}
         screen.data(about | {"seconds": [asdict(t) for t in timings], "steps": [asdict(t) for t in steps]})
         return
-    screen.line(f"{m.name} on {cpu}, {lanes} lanes of {dtype}", style="bold")
-    screen.line()
+    screen.heading(f"{m.name} on {cpu}, {lanes} lanes of {dtype}")
     _print_timings(timings, n)
     screen.line()
     screen.line(f"Minimum of {timing.REPEATS} repeats. One state: a call from Python with numpy arrays.", style="dim")
@@ -102,20 +100,12 @@ def _needs_no_joints(m: Mechanism, name: str) -> bool:
 
 
 def _print_step_timings(steps: list[StepTiming]) -> None:
-    head = [
-        TableColumn("\nstep by"),
-        TableColumn("predicted\nns", right=True),
-        TableColumn("one run\nns", right=True),
-        TableColumn("batch,\n1 core\nns", right=True),
-    ]
-    numbers = [(t.predicted, t.one, t.batch) for t in steps]
-    screen.table(
-        head, [(t.integrator, *(f"{1e9 * x:.0f}" for x in row)) for t, row in zip(steps, numbers, strict=True)]
-    )
+    head = [TableColumn("\nstep by"), *numbers("predicted\nns", "one run\nns", "batch,\n1 core\nns")]
+    rows = [(t.integrator, *(f"{1e9 * x:.0f}" for x in (t.predicted, t.one, t.batch))) for t in steps]
+    screen.table(head, rows)
     screen.line()
-    screen.line(
-        "Step: time per step of a run without rows. Predicted: for one run, before anything is compiled.", style="dim"
-    )
+    explained = "Step: time per step of a run without rows. Predicted: for one run, before anything is compiled."
+    screen.line(explained, style="dim")
 
 
 def _check_frame(m: Mechanism, jobs: list[tuple[Quantity, Method]], frame: str) -> None:
@@ -131,27 +121,15 @@ def _check_frame(m: Mechanism, jobs: list[tuple[Quantity, Method]], frame: str) 
 
 
 def _print_timings(timings: list[Timing], cores: int) -> None:
-    head = [
-        TableColumn("\n\nquantity", wrap=True),
-        TableColumn("\n\nmethod"),
-        TableColumn("\n\noperations", right=True, optional=True),
-        TableColumn("\ncompile\nms", right=True),
-        TableColumn("from\ncache\nms", right=True, optional=True),
-        TableColumn("one\nstate\nns", right=True),
-        TableColumn("batch,\n1 core\nns", right=True),
-        TableColumn(f"batch,\n{cores} cores\nns", right=True),
+    columns: list[tuple[TableColumn, Callable[[Timing], str]]] = [
+        (TableColumn("\n\nquantity", wrap=True), lambda t: t.quantity),
+        (TableColumn("\n\nmethod"), lambda t: t.method),
+        (TableColumn("\n\noperations", right=True, optional=True), lambda t: str(t.operations)),
+        (TableColumn("\ncompile\nms", right=True), lambda t: f"{t.compile * 1e3:.0f}"),
+        (TableColumn("from\ncache\nms", right=True, optional=True), lambda t: f"{t.from_cache * 1e3:.1f}"),
+        (TableColumn("one\nstate\nns", right=True), lambda t: f"{t.call * 1e9:.0f}"),
+        (TableColumn("batch,\n1 core\nns", right=True), lambda t: f"{t.batch * 1e9:.1f}"),
+        (TableColumn(f"batch,\n{cores} cores\nns", right=True), lambda t: f"{t.batch_all_cores * 1e9:.1f}"),
     ]
-    body = [
-        (
-            t.quantity,
-            t.method,
-            str(t.operations),
-            f"{t.compile * 1e3:.0f}",
-            f"{t.from_cache * 1e3:.1f}",
-            f"{t.call * 1e9:.0f}",
-            f"{t.batch * 1e9:.1f}",
-            f"{t.batch_all_cores * 1e9:.1f}",
-        )
-        for t in timings
-    ]
-    screen.table(head[:-1] if cores == 1 else head, [row[:-1] if cores == 1 else row for row in body])
+    shown = columns[:-1] if cores == 1 else columns
+    screen.table([c for c, _ in shown], [[text(t) for _, text in shown] for t in timings])

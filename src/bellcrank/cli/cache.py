@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bellcrank.cli import JsonOpt, app, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import numbers, texts
 
 FILE_KINDS = {
     ".o": "compiled kernels",
@@ -33,11 +33,8 @@ def cache(
     from bellcrank.emit.cache import distrust_reason
 
     removed = store.clear() if clear else 0
-    cached_files, (max_bytes, max_age_seconds), (folder, why) = (
-        list(store.cache_files()),
-        store.limits(),
-        store.location(),
-    )
+    cached_files, (max_bytes, max_age_seconds) = list(store.cache_files()), store.limits()
+    folder, why = store.location()
     why = distrust_reason(folder) if folder is not None else why
     now = time.time()
     if json:
@@ -51,9 +48,8 @@ def cache(
         files_of_kind = [f for f in cached_files if os.path.splitext(f.path)[1] == suffix]
         if files_of_kind:
             age = max(now - f.last_used for f in files_of_kind) / store.DAY_SECONDS
-            rows.append(
-                (what, str(len(files_of_kind)), f"{sum(f.size for f in files_of_kind) / 1e6:.1f}", f"{age:.1f}")
-            )
+            size = sum(f.size for f in files_of_kind)
+            rows.append((what, str(len(files_of_kind)), f"{size / 1e6:.1f}", f"{age:.1f}"))
     if folder is None:
         screen.line(f"no cache: {why}", style="bold")
         return
@@ -62,13 +58,10 @@ def cache(
     screen.line()
     if clear:
         screen.line(f"removed {removed} file{'s' * (removed != 1)}")
-    numbers = [TableColumn(what, right=True) for what in ("files", "MB", "oldest use, days")]
     if rows:
-        screen.table([TableColumn("what", wrap=True), *numbers], rows)
+        screen.table([*texts("what"), *numbers("files", "MB", "oldest use, days")], rows)
     elif not clear:
         screen.line("the cache is empty")
     screen.line()
-    screen.line(
-        f"limits: {max_bytes / 1e6:g} MB, and files used in the last {max_age_seconds / store.DAY_SECONDS:g} days",
-        style="dim",
-    )
+    days = max_age_seconds / store.DAY_SECONDS
+    screen.line(f"limits: {max_bytes / 1e6:g} MB, and files used in the last {days:g} days", style="dim")

@@ -8,7 +8,7 @@ import typer
 
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, texts
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
@@ -21,15 +21,9 @@ def methods(json: JsonOpt = False) -> None:
         facts = ("name", "solves", "topology", "citation")
         screen.data([{fact: getattr(m, fact) for fact in facts} for m in METHODS.values()])
         return
-    screen.table(
-        [
-            TableColumn("method"),
-            TableColumn("solves", wrap=True),
-            TableColumn("topology", optional=True),
-            TableColumn("source", wrap=True, min_width=30),
-        ],
-        [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()],
-    )
+    head = [TableColumn("method"), *texts("solves"), TableColumn("topology", optional=True)]
+    head.append(TableColumn("source", wrap=True, min_width=30))
+    screen.table(head, [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()])
 
 
 @app.command()
@@ -70,10 +64,9 @@ def cite(
     elif bibtex:
         print("\n\n".join(entry(row["citation"]) for row in references))
     else:
-        screen.table(
-            [TableColumn(""), TableColumn("used for", wrap=True), TableColumn("reference", wrap=True, min_width=30)],
-            [(row["name"], ", ".join(row.get("quantities", ["the mechanism"])), row["citation"]) for row in references],
-        )
+        head = [TableColumn(""), *texts("used for"), TableColumn("reference", wrap=True, min_width=30)]
+        uses = [", ".join(row.get("quantities", ["the mechanism"])) for row in references]
+        screen.table(head, [(row["name"], use, row["citation"]) for row, use in zip(references, uses, strict=True)])
 
 
 def _sources(name: str) -> list[str]:

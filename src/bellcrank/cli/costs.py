@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from bellcrank.cli import DtypeOpt, JsonOpt, app, screen
-from bellcrank.cli.screen import TableColumn
-from bellcrank.emit.target import DTYPES
-from bellcrank.errors import InputError, unknown
+from bellcrank.cli.screen import TableColumn, numbers, texts
 
 COST_DESCRIPTIONS = {
     "arithmetic": "mul, add, sub, comparison and selection",
@@ -39,14 +37,11 @@ def costs(
     from bellcrank.emit.cpu import costs as model
     from bellcrank.emit.llvm.host import host
 
-    if dtype not in DTYPES:
-        raise InputError(unknown("dtype", dtype, DTYPES))
     with screen.progress("measuring what operations cost"):
         measured_costs = model.measure_costs(dtype) if again else model.costs(dtype)
     if json:
         screen.data({"cpu": host().cpu, "dtype": dtype, "nanoseconds": asdict(measured_costs)})
         return
-    screen.line(f"{host().cpu}, {host().lanes(dtype)} lanes of {dtype}", style="bold")
-    screen.line()
+    screen.heading(f"{host().cpu}, {host().lanes(dtype)} lanes of {dtype}")
     rows = [(name, f"{x:.3f}", COST_DESCRIPTIONS[name]) for name, x in asdict(measured_costs).items()]
-    screen.table([TableColumn("part"), TableColumn("ns", right=True), TableColumn("for each", wrap=True)], rows)
+    screen.table([TableColumn("part"), *numbers("ns"), *texts("for each")], rows)

@@ -22,7 +22,7 @@ import typer
 import bellcrank as bc
 from bellcrank import plugins
 from bellcrank.cli import JsonOpt, app, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, texts
 
 GOOD, POOR, BAD = "ok", "-", "BROKEN"
 MEGABYTE = 1e6
@@ -36,6 +36,11 @@ class Finding:
     state: str
     here: str
     remedy: str = ""
+
+
+def _finding(what: str, good: object, here: str, remedy: str) -> Finding:
+    """Return the result of a check that is `good`, or needs a `remedy`."""
+    return Finding(what, GOOD, here) if good else Finding(what, POOR, here, remedy)
 
 
 @app.command()
@@ -53,13 +58,8 @@ def doctor(json: JsonOpt = False) -> None:
     if json:
         screen.data([asdict(finding) for finding in findings])
     else:
-        columns = [
-            TableColumn(""),
-            TableColumn("what"),
-            TableColumn("here", wrap=True),
-            TableColumn("what to do", wrap=True),
-        ]
-        screen.table(columns, [(f.state, f.what, f.here, f.remedy) for f in findings])
+        head = [TableColumn(""), TableColumn("what"), *texts("here", "what to do")]
+        screen.table(head, [(f.state, f.what, f.here, f.remedy) for f in findings])
     if any(f.state == BAD for f in findings):
         raise typer.Exit(1)
 
@@ -70,23 +70,19 @@ def _versions() -> Iterator[Finding]:
     yield Finding("bellcrank", GOOD, f"{bc.__version__}, in {Path(bc.__file__).parent}")
     yield Finding("python", GOOD, f"{platform.python_version()}{free}, {sys.executable}")
     tested = platform.system() == "Linux" and platform.machine() == "x86_64"
-    yield Finding("system", GOOD if tested else POOR, system, "" if tested else "not tested; see docs/platforms.md")
+    yield _finding("system", tested, system, "not tested; see docs/platforms.md")
 
 
 def _processor() -> Iterator[Finding]:
+    from bellcrank.cli.timing import cores
     from bellcrank.emit.llvm.host import host
 
     h = host()
     lanes = f"{h.cpu}: {h.lanes('float64')} lanes of float64, {h.lanes('float32')} of float32; LLVM {h.llvm}"
     forced = os.environ.get("BELLCRANK_CPU")
-    yield Finding("lanes", POOR if forced else GOOD, lanes, "unset BELLCRANK_CPU to use all of it" if forced else "")
-    total, usable = os.cpu_count() or 1, _usable_cores()
-    remedy = "" if usable > 1 else "threads= and machine= need more than one"
-    yield Finding("cores", GOOD if usable > 1 else POOR, f"{usable} of {total} may be used", remedy)
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield _finding("lanes", not forced, lanes, "unset BELLCRANK_CPU to use all of it")
+    usable, available = cores(), f"{cores()} of {os.cpu_count() or 1} may be used"
+    yield _finding("cores", usable > 1, available, "threads= and machine= need more than one")
 
 
 def _kernels() -> Iterator[Finding]:
@@ -114,10 +110,9 @@ def _cache() -> Iterator[Finding]:
     from bellcrank.emit.cache import distrust_reason
 
     folder, why = store.location()
+    without = "every process compiles its kernels; set BELLCRANK_CACHE to"
     if folder is None:
-        yield Finding(
-            "cache", POOR, why, "every process compiles its kernels; set BELLCRANK_CACHE to a folder of your own"
-        )
+        yield Finding("cache", POOR, why, f"{without} a folder of your own")
         return
     why = distrust_reason(folder)
     size = sum(f.size for f in store.cache_files()) / MEGABYTE
@@ -126,22 +121,14 @@ def _cache() -> Iterator[Finding]:
         writable = os.access(folder, os.W_OK)
     except OSError:
         writable = False
-    if why or not writable:
-        yield Finding(
-            "cache",
-            POOR,
-            why or f"{folder} cannot be written",
-            "every process compiles its kernels; set BELLCRANK_CACHE to another folder",
-        )
-    else:
-        yield Finding("cache", GOOD, f"{folder}, {size:.1f} MB")
+    problem = why or ("" if writable else f"{folder} cannot be written")
+    yield _finding("cache", not problem, problem or f"{folder}, {size:.1f} MB", f"{without} another folder")
 
 
 def _real_time() -> Iterator[Finding]:
     if not hasattr(os, "sched_setscheduler"):
-        yield Finding(
-            "real time", POOR, "this system has no SCHED_FIFO", "drives run at normal priority, and report it"
-        )
+        remedy = "drives run at normal priority, and report it"
+        yield Finding("real time", POOR, "this system has no SCHED_FIFO", remedy)
         return
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
@@ -157,8 +144,8 @@ def _page() -> Iterator[Finding]:
     from bellcrank.cockpit import __file__ as home
 
     is_bundled = (Path(home).with_name("static") / "cockpit.js").is_file()
-    how = "" if is_bundled else "in a clone: make page; a wheel has it"
-    yield Finding("page of drive", GOOD if is_bundled else POOR, "bundled" if is_bundled else "not bundled", how)
+    state = "bundled" if is_bundled else "not bundled"
+    yield _finding("page of drive", is_bundled, state, "in a clone: make page; a wheel has it")
 
 
 def _gpu() -> Iterator[Finding]:
@@ -179,8 +166,8 @@ def _compiler() -> Iterator[Finding]:
     compiler = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
     if compiler is None and importlib.util.find_spec("ziglang"):
         compiler = "ziglang"
-    how = "" if compiler else 'needed only for FMUs and CasADi libraries: pip install "bellcrank[fmu]"'
-    yield Finding("C compiler", GOOD if compiler else POOR, compiler or "none", how)
+    how = 'needed only for FMUs and CasADi libraries: pip install "bellcrank[fmu]"'
+    yield _finding("C compiler", compiler, compiler or "none", how)
 
 
 def _packages() -> Iterator[Finding]:
@@ -203,8 +190,7 @@ def _extras() -> Iterator[Finding]:
     for group, packages in groups.items():
         missing = [name for name in packages if not _installed(name)]
         state = f"without {', '.join(missing)}" if missing else ", ".join(packages)
-        how = f'pip install "bellcrank[{group}]"' if missing else ""
-        yield Finding(f"extra {group}", POOR if missing else GOOD, state, how)
+        yield _finding(f"extra {group}", not missing, state, f'pip install "bellcrank[{group}]"')
 
 
 def _installed(package: str) -> bool:

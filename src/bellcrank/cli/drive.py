@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, load_mechanism, option, screen
 from bellcrank.cli.live_table import LiveLine
 from bellcrank.errors import InputError
 from bellcrank.optional_imports import optional_import
@@ -26,24 +26,16 @@ RECORD_SECONDS = 600.0  # s, length of the record in memory: a drive may run for
 @app.command()
 def drive(
     name: MechanismArg,
-    port: Annotated[int, typer.Option(metavar="N", help="Port of the page; 0 takes a free one.")] = DEFAULT_PORT,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to serve; by default this computer only.")
-    ] = "127.0.0.1",
-    rate: Annotated[float | None, typer.Option(metavar="HZ", help="Steps per second, 100 to 10000.")] = None,
-    integrator: Annotated[str | None, typer.Option(metavar="NAME", help="Integrator of the steps.")] = None,
+    port: Annotated[int, option("N", "Port of the page; 0 takes a free one.")] = DEFAULT_PORT,
+    host: Annotated[str, option("ADDRESS", "Address to serve; by default this computer only.")] = "127.0.0.1",
+    rate: Annotated[float | None, option("HZ", "Steps per second, 100 to 10000.")] = None,
+    integrator: Annotated[str | None, option("NAME", "Integrator of the steps.")] = None,
     method: MethodOpt = "auto",
-    by: Annotated[str, typer.Option(metavar="position|torque", help="Meaning of a mechanism's sliders.")] = (
-        "position"
-    ),
-    pilot: Annotated[str, typer.Option(metavar="NAME", help="A program that drives until a person takes over.")] = "",
+    by: Annotated[str, option("position|torque", "Meaning of a mechanism's sliders.")] = ("position"),
+    pilot: Annotated[str, option("NAME", "A program that drives until a person takes over.")] = "",
     browser: Annotated[bool, typer.Option(help="Open the page if there is a screen.")] = True,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="S", help="Stop after this time; by default at Ctrl-C.")
-    ] = None,
-    record: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the record to FILE.mcap as it grows.")
-    ] = None,
+    seconds: Annotated[float | None, option("S", "Stop after this time; by default at Ctrl-C.")] = None,
+    record: Annotated[str | None, option("FILE", "Write the record to FILE.mcap as it grows.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
 ) -> None:
@@ -51,8 +43,6 @@ def drive(
 
     The excavator has two sticks (keys, a gamepad, or touch); any other mechanism has a slider for each joint.
     """
-    from dataclasses import replace
-
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings, compile_warning
     from bellcrank.excavators.machines import MACHINES
@@ -75,11 +65,8 @@ def drive(
     try:
         if not (STATIC / "index.html").exists():
             screen.note(f"The page is not built; the websocket works without it. To build it: {BUILD}")
-        settings = Settings(machine.rate, machine.integrator, method)
-        if rate is not None:
-            settings = replace(settings, rate=rate)
-        if integrator is not None:
-            settings = replace(settings, integrator=integrator)
+        used_rate = machine.rate if rate is None else rate
+        settings = Settings(used_rate, machine.integrator if integrator is None else integrator, method)
         if warning := compile_warning(machine.system.size, settings.integrator):
             screen.note(f"{warning[0].upper()}{warning[1:]}.")
         with screen.progress(f"compiling {name}"):
@@ -88,15 +75,9 @@ def drive(
         with stop_event_of_signals() as ended, contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
             shown = browser and screen.stdout_console().is_terminal
             serve(
-                session,
-                listening,
-                host,
-                shown,
-                seconds,
-                ready=_announcer(seconds),
-                each=lambda s: _update_live_line(watch, s),
-                ended=ended.is_set,
-            )
+                session, listening, host, shown, seconds, _announcer(seconds),
+                each=lambda s: _update_live_line(watch, s), ended=ended.is_set,
+            )  # fmt: skip
         with contextlib.suppress(OSError):  # after a hang-up there is no terminal
             screen.line()
             screen.lines(full_text(session.drive.report()))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
 
 import bellcrank as bc
 from bellcrank import quoting
@@ -20,37 +19,29 @@ from bellcrank.cli import (
     MethodOpt,
     app,
     load_mechanism,
+    option,
     screen,
 )
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.emit.target import DTYPES
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
 
 TARGETS = ("llvm", "c", "cuda", "graph", "svg", "dot", "json", "asm", "latex", "python", "sympy")
-EQUATION_SUFFIXES = {
-    "latex": ".tex",
-    "python": ".py",
-    "sympy": ".py",
-}  # equations to read, and the suffixes of their files
+EQUATION_SUFFIXES = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # of equations to read
 
 
 @app.command()
 def emit(
     name: MechanismArg,
-    target: Annotated[str, typer.Option("--target", "-t", metavar="NAME", help=f"{', '.join(TARGETS)}.")],
-    quantity_name: Annotated[
-        str, typer.Option("--quantity", "-q", metavar="NAME", help="Quantity; equations is M, h, g and f.")
-    ] = "",
+    target: Annotated[str, option("NAME", f"{', '.join(TARGETS)}.", "--target", "-t")],
+    quantity_name: Annotated[str, option("NAME", "Quantity; equations is M, h, g and f.", "--quantity", "-q")] = "",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
-    reference: Annotated[
-        str, typer.Option("--reference", metavar="aligned|local|world", help="Axes of a frame's quantity.")
-    ] = "aligned",
+    reference: Annotated[str, option("aligned|local|world", "Axes of a frame's quantity.")] = "aligned",
     dtype: DtypeOpt = "float64",
-    digits: Annotated[int, typer.Option(metavar="N", help="Digits of printed numbers.", show_default=False)] = 0,
-    terms: Annotated[int, typer.Option(metavar="N", help="Longest entry to write out.")] = 60,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="File or folder to write.")] = None,
+    digits: Annotated[int, option("N", "Digits of printed numbers.", show_default=False)] = 0,
+    terms: Annotated[int, option("N", "Longest entry to write out.")] = 60,
+    out: Annotated[Path | None, option("PATH", "File or folder to write.", "--out", "-o")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -68,10 +59,7 @@ def emit(
     from bellcrank.emit.cpu.target import Cpu
     from bellcrank.emit.cuda.target import Cuda
 
-    if target not in TARGETS:
-        raise InputError(unknown("target", target, TARGETS))
-    if dtype not in DTYPES:
-        raise InputError(unknown("dtype", dtype, DTYPES))
+    check_known("target", target, TARGETS)
     m = load_mechanism(name, base, check)
     quantity_name = quantity_name or ("equations" if target in (*EQUATION_SUFFIXES, "c") else "forward_dynamics")
     stem = _stem([m.name, quantity_name], [frame, reference, method_name, dtype], out)
@@ -119,32 +107,44 @@ def _stem(subjects: list[str], options: list[str], out: Path | None) -> str:
 
 def _generated_files(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """Return the texts of the files by name."""
+    if target == "c":
+        from bellcrank.dynamics.quantities import INPUTS, POSITIONS
+        from bellcrank.emit.c import c99
+
+        q, v = m.columns
+        return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
+    suffix, text = GENERATORS[target]
+    return {f"{stem}.{suffix}": text(graph, dtype)}
+
+
+def _llvm(graph: bc.Graph, dtype: str) -> str:
     from bellcrank.emit.cpu.target import Cpu
 
-    match target:
-        case "c":
-            from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-            from bellcrank.emit.c import c99
+    return Cpu(dtype).source(graph)
 
-            q, v = m.columns
-            return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
-        case "llvm":
-            return {f"{stem}.ll": Cpu(dtype).source(graph)}
-        case "cuda":
-            from bellcrank.emit.cuda.target import Cuda
 
-            return {f"{stem}.ptx": Cuda(dtype).source(graph)}
-        case "asm":
-            from bellcrank.emit.llvm.host import assembly
+def _ptx(graph: bc.Graph, dtype: str) -> str:
+    from bellcrank.emit.cuda.target import Cuda
 
-            return {f"{stem}.s": assembly(Cpu(dtype).source(graph))}
-        case "dot":
-            return {f"{stem}.dot": graph.dot()}
-        case "svg":
-            return {f"{stem}.svg": graph.svg()}
-        case "json":
-            return {f"{stem}.json": graph.json()}
-    return {f"{stem}.txt": str(graph)}
+    return Cuda(dtype).source(graph)
+
+
+def _assembly(graph: bc.Graph, dtype: str) -> str:
+    from bellcrank.emit.llvm.host import assembly
+
+    return assembly(_llvm(graph, dtype))
+
+
+# Target -> suffix of the file, and its text.
+GENERATORS: dict[str, tuple[str, Callable[[bc.Graph, str], str]]] = {
+    "llvm": ("ll", _llvm),
+    "cuda": ("ptx", _ptx),
+    "asm": ("s", _assembly),
+    "dot": ("dot", lambda graph, dtype: graph.dot()),
+    "svg": ("svg", lambda graph, dtype: graph.svg()),
+    "json": ("json", lambda graph, dtype: graph.json()),
+    "graph": ("txt", lambda graph, dtype: str(graph)),
+}
 
 
 def _joined_text(files: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import bellcrank as bc
+from bellcrank.formats import SUFFIXES
 
 # {command: lines}; "" is `bellcrank` alone.
 EXAMPLES: dict[str, tuple[str, ...]] = {
@@ -68,7 +69,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "cite": ("bellcrank cite excavator --bibtex", "bellcrank cite robot.urdf -m aba"),
     "doctor": ("bellcrank doctor", "bellcrank doctor --json"),
 }
-MECHANISM_SUFFIXES = (".urdf", ".xml", ".toml")
 
 
 def epilog(command: str, more: str = "") -> str:
@@ -82,7 +82,7 @@ def complete_mechanism(incomplete: str) -> list[str]:
     """Return the completions of `incomplete`: built-in mechanisms, folders and mechanism files."""
     folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
     try:
-        paths = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in MECHANISM_SUFFIXES)
+        paths = sorted(p for p in folder.iterdir() if p.is_dir() or p.suffix.lower() in SUFFIXES)
     except OSError:
         paths = []
     files = [f"{p}/" if p.is_dir() else str(p) for p in paths if not p.name.startswith(".")]

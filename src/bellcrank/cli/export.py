@@ -9,7 +9,18 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli import (
+    BaseOpt,
+    CheckOpt,
+    DtypeOpt,
+    JsonOpt,
+    MechanismArg,
+    MethodOpt,
+    app,
+    load_mechanism,
+    option,
+    screen,
+)
 from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
 from bellcrank.quoting import stem
@@ -18,28 +29,20 @@ from bellcrank.quoting import stem
 @app.command()
 def export(
     name: MechanismArg,
-    to: Annotated[str, typer.Option("--to", "-t", metavar="NAME", help="c (C99), fmu2, fmu3, casadi, wasm, page.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH", help="File or folder to write.")] = None,
+    to: Annotated[str, option("NAME", "c (C99), fmu2, fmu3, casadi, wasm, page.", "--to", "-t")],
+    out: Annotated[Path | None, option("PATH", "File or folder to write.", "--out", "-o")] = None,
     functions: Annotated[
         list[str] | None,
-        typer.Option(
-            "--function", "-f", metavar="NAME", help='"mass_matrix", "pose(tip)", "d(bias)/d(q)"; repeat for more.'
-        ),
+        option("NAME", '"mass_matrix", "pose(tip)", "d(bias)/d(q)"; repeat for more.', "--function", "-f"),
     ] = None,
     dtype: DtypeOpt = "float64",
-    integrator: Annotated[
-        str | None, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of the steps.")
-    ] = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Step size, seconds.")] = None,
+    integrator: Annotated[str | None, option("NAME", "Integrator of the steps.", "--integrator", "-i")] = None,
+    step: Annotated[float | None, option("H", "Step size, seconds.")] = None,
     method: MethodOpt = "auto",
-    form: Annotated[
-        str, typer.Option("--form", metavar="FORM", help="Form of closed loops: projected, minimal, lagrange.")
-    ] = "projected",
+    form: Annotated[str, option("FORM", "Form of closed loops: projected, minimal, lagrange.")] = "projected",
     platforms: Annotated[
         str,
-        typer.Option(
-            "--platforms", metavar="A,B", help="Platforms of an FMU's binaries, or all; by default this computer's."
-        ),
+        option("A,B", "Platforms of an FMU's binaries, or all; by default this computer's."),
     ] = "",
     report: Annotated[
         bool, typer.Option("--report", help="With --to c: size, stack and instructions on small processors (QEMU).")
@@ -80,9 +83,8 @@ def export(
 def _print_report(path: Path, measurements: Sequence[dict[str, Any]]) -> None:
     screen.note(f"wrote {path}")
     if measurements:
-        screen.table(
-            [TableColumn(x, right=x != "processor") for x in measurements[0]], [_cells(row) for row in measurements]
-        )
+        head = [TableColumn(x, right=x != "processor") for x in measurements[0]]
+        screen.table(head, [_cells(row) for row in measurements])
 
 
 def processor_report(

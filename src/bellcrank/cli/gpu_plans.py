@@ -6,7 +6,7 @@ from typing import Any
 
 from bellcrank.build.graphs import choose_graph, trace_quantity
 from bellcrank.cli import screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import candidates
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
@@ -47,11 +47,8 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
             return
         graphs = {method.name: graph}
         if every:
-            graphs |= {
-                other.name: trace_quantity(m, request, other)
-                for other in candidates(request.quantity, m.tree)
-                if other.name not in graphs
-            }
+            others = [x for x in candidates(request.quantity, m.tree) if x.name not in graphs]
+            graphs |= {other.name: trace_quantity(m, request, other) for other in others}
         rows = []
         for i, (name, g) in enumerate(graphs.items()):
             say(f"{i + 1} of {len(graphs)}: planning {request.quantity} by {name}")
@@ -60,18 +57,14 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
     if json:
         screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": rows})
         return
-    screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
-    screen.line()
-    names = ("method", "operations", "threads", "alive", "registers", "parked", "local", "blocks", "per s")
-    keys = ("method", "operations", "threads", "alive", "registers", "parked", "local", "blocks")
-    screen.table(
-        [TableColumn(name, right=name != "method", optional=name == "blocks") for name in names],
-        [
-            [*(str(row[key]) + ("*" if key == "method" and row["choice"] and every else "") for key in keys),
-             f"{row['per_second']:.2g}"]
-            for row in rows
-        ],
-    )  # fmt: skip
+    screen.heading(f"{m.name}: {request.quantity} on a GPU, {dtype}")
+    keys = ("operations", "threads", "alive", "registers", "parked", "local", "blocks")
+    head = [TableColumn("method"), *(TableColumn(key, right=True, optional=key == "blocks") for key in keys)]
+    cells = [
+        [row["method"] + "*" * (row["choice"] and every), *(str(row[key]) for key in keys), f"{row['per_second']:.2g}"]
+        for row in rows
+    ]
+    screen.table([*head, *numbers("per s")], cells)
     screen.line()
     if every:
         screen.line("*: the method that auto takes.", "dim")
@@ -81,19 +74,12 @@ def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: b
 
 def _print_rolled_plan(m: Mechanism, request: Request, method_name: str, graph: Graph, dtype: str, json: bool) -> None:
     """Print the workspace of a thread for a graph of rolled loops, which is not planned."""
-    row = {
-        "method": method_name,
-        "operations": graph.count().arithmetic,
-        "threads": 1,
-        "workspace": state_loop_code(graph, dtype).room,
-    }
+    row: dict[str, Any] = {"method": method_name, "operations": graph.count().arithmetic, "threads": 1}
+    row |= {"workspace": state_loop_code(graph, dtype).room, "choice": True}
     if json:
-        screen.data(
-            {"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": [row | {"choice": True}]}
-        )
+        screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": [row]})
         return
-    screen.line(f"{m.name}: {request.quantity} on a GPU, {dtype}", style="bold")
-    screen.line()
+    screen.heading(f"{m.name}: {request.quantity} on a GPU, {dtype}")
     screen.line(
         f"By {method_name}: {row['operations']} operations in loops over identical bodies, one thread per state, with "
         f"{row['workspace']} numbers of workspace in GPU memory (docs/size.md)."

@@ -5,29 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, option, screen
+from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.errors import InputError
 
 
 @app.command()
 def identify(
     name: MechanismArg,
-    joints: Annotated[
-        str | None, typer.Option("--joints", metavar="A,B", help="Also of joints: armature, damping, friction, ...")
-    ] = None,
-    lock: Annotated[str, typer.Option("--lock", metavar="A,B", help="Joints of a file to lock.")] = "",
-    actuated: Annotated[str, typer.Option("--actuated", metavar="A,B", help="Driven joints, for closed loops.")] = "",
-    excite: Annotated[
-        Path | None, typer.Option("--excite", metavar="FILE", help="Write an exciting motion: .csv")
-    ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="Duration of that motion.")] = 20.0,
-    rate: Annotated[float, typer.Option("--rate", metavar="HZ", help="Sample rate of that motion.")] = 100.0,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Measurements: t, JOINT.q .v .a .tau, .csv .parquet")
-    ] = None,
+    joints: Annotated[str | None, option("A,B", "Also of joints: armature, damping, friction, ...")] = None,
+    lock: Annotated[str, option("A,B", "Joints of a file to lock.")] = "",
+    actuated: Annotated[str, option("A,B", "Driven joints, for closed loops.")] = "",
+    excite: Annotated[Path | None, option("FILE", "Write an exciting motion: .csv")] = None,
+    seconds: Annotated[float, option("S", "Duration of that motion.")] = 20.0,
+    rate: Annotated[float, option("HZ", "Sample rate of that motion.")] = 100.0,
+    data: Annotated[Path | None, option("FILE", "Measurements: t, JOINT.q .v .a .tau, .csv .parquet")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -43,20 +35,18 @@ def identify(
 
     locked = _split_names(lock)
     m = bc.read(name, base=base, check=check, lock=locked) if locked else load_mechanism(name, base, check)
-    identifiable = bc.identify.base_parameters(
-        m, _split_names(joints) if joints is not None else None, _split_names(actuated)
-    )
+    further = None if joints is None else _split_names(joints)
+    identifiable = bc.identify.base_parameters(m, further, _split_names(actuated))
     if excite is not None:
         if excite.suffix.lower() != ".csv":
             raise InputError(f"--excite {excite}: expected the name of a .csv file.")
         with screen.progress("looking for a motion"):
             motion = bc.identify.excite(identifiable, seconds, rate)
         screen.note(f"condition {motion.cost:.3g}, wrote {motion.save(excite)}")
-    estimated = (
-        bc.identify.estimate(identifiable, *read_measurement(m, data, identifiable.actuated, identifiable.at))
-        if data is not None
-        else None
-    )
+    estimated = None
+    if data is not None:
+        measured = read_measurement(m, data, identifiable.actuated, identifiable.at)
+        estimated = bc.identify.estimate(identifiable, *measured)
     values = estimated.values if estimated is not None else identifiable.nominal
     if json:
         rows = [
@@ -66,12 +56,11 @@ def identify(
         ]
         screen.data({"mechanism": m.name, "numbers": len(identifiable.numbers), "base": rows})
         return
-    screen.line(f"{m.name}: {len(identifiable)} base parameters of {len(identifiable.numbers)} numbers", style="bold")
-    screen.line()
-    head = [TableColumn("base parameter", wrap=True, min_width=24), TableColumn("nominal", right=True)]
+    screen.heading(f"{m.name}: {len(identifiable)} base parameters of {len(identifiable.numbers)} numbers")
+    head = [TableColumn("base parameter", wrap=True, min_width=24), *numbers("nominal")]
     cells = [[identifiable.combination(k), f"{x:.6g}"] for k, x in enumerate(identifiable.nominal)]
     if estimated is not None:
-        head += [TableColumn("found", right=True), TableColumn("error", right=True)]
+        head += numbers("found", "error")
         cells = [[*row, f"{estimated.values[k]:.6g}", f"{estimated.errors[k]:.2g}"] for k, row in enumerate(cells)]
     screen.table(head, cells)
     if estimated is not None:

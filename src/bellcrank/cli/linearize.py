@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, option, screen
+from bellcrank.cli.assignments import assignments_of, checked_number, closed
+from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 
@@ -17,16 +18,13 @@ if TYPE_CHECKING:
     from bellcrank.sim.linear.linearisation import Linear
     from bellcrank.sim.linear.modes import Mode
 
+UNITS = "radians, metres, or their rates"
 AtOpt = Annotated[
     list[str] | None,
-    typer.Option("--at", metavar="NAME=X", help="Operating point: joint2=0.5 is a position, joint2.v=1 a speed."),
+    option("NAME=X", "Operating point: joint2=0.5 is a position, joint2.v=1 a speed.", "--at"),
 ]
-HoldOpt = Annotated[
-    list[str] | None, typer.Option("--hold", metavar="NAME[=X]", help="Elements to hold: q, joint2, tip.z=0.3.")
-]
-FreeOpt = Annotated[
-    list[str] | None, typer.Option("--free", metavar="NAME", help="Further unknowns: joint2.tau, an input.")
-]
+HoldOpt = Annotated[list[str] | None, option("NAME[=X]", "Elements to hold: q, joint2, tip.z=0.3.", "--hold")]
+FreeOpt = Annotated[list[str] | None, option("NAME", "Further unknowns: joint2.tau, an input.", "--free")]
 
 
 @app.command()
@@ -36,15 +34,11 @@ def linearize(
     rest: Annotated[bool, typer.Option("--rest", help="At the nearest equilibrium.")] = False,
     hold: HoldOpt = None,
     free: FreeOpt = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Linearise one step of H seconds.")] = None,
-    integrator: Annotated[
-        str | None, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of that step.")
-    ] = None,
+    step: Annotated[float | None, option("H", "Linearise one step of H seconds.")] = None,
+    integrator: Annotated[str | None, option("NAME", "Integrator of that step.", "--integrator", "-i")] = None,
     matrices: Annotated[bool, typer.Option("--matrices", help="Also print A and B.")] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="PAGE", help="Write a page that shows a mode.")
-    ] = None,
-    mode: Annotated[int | None, typer.Option("--mode", metavar="K", help="Mode that the page shows.")] = None,
+    report: Annotated[Path | None, option("PAGE", "Write a page that shows a mode.")] = None,
+    mode: Annotated[int | None, option("K", "Mode that the page shows.")] = None,
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -64,7 +58,7 @@ def linearize(
     with screen.progress(f"linearising {m.name}"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         resting = bool(rest or hold or free)
-        point: Any = _operating_point(m, at or [], closed=not resting)
+        point: Any = _operating_point(m, at or [], closes=not resting)
         if resting:
             point = bc.equilibrium(m, point, _held_elements(m, hold or []), free or None)
         linear = bc.linearize(m, point, step=step, integrator=integrator)
@@ -78,13 +72,9 @@ def linearize(
         screen.data(_json_data(linear, list(modes)))
         return
     what = f"a step of {linear.step:g} s" if linear.step is not None else "the rate"
-    screen.line(f"{m.name}: {what}, {len(linear.states)} states, {len(modes)} modes", style="bold")
-    screen.line()
-    names = ("#", "pole 1/s", "Hz", "damping", "time s")
-    screen.table(
-        [*(TableColumn(n, right=True) for n in names), TableColumn("moves", wrap=True)],
-        [(str(k), _pole_text(x.eigenvalue), *x.row) for k, x in enumerate(modes)],
-    )
+    screen.heading(f"{m.name}: {what}, {len(linear.states)} states, {len(modes)} modes")
+    head = [*numbers("#", "pole 1/s", "Hz", "damping", "time s"), *texts("moves")]
+    screen.table(head, [(str(k), _pole_text(x.eigenvalue), *x.row) for k, x in enumerate(modes)])
     if modes.equilibrium_note:
         screen.line(modes.equilibrium_note, style="yellow")
     if matrices:
@@ -112,36 +102,29 @@ def equilibrium(
 
     m = load_mechanism(name, base, check)
     with screen.progress(f"solving for an equilibrium of {m.name}"):
-        solution = bc.equilibrium(
-            m, _operating_point(m, at or [], closed=False), _held_elements(m, hold or []), free or None
-        )
+        point = _operating_point(m, at or [], closes=False)
+        solution = bc.equilibrium(m, point, _held_elements(m, hold or []), free or None)
     if json:
         keys = ("name", "value", "how")
         rows = [dict(zip(keys, row, strict=True)) for row in solution.rows]
         screen.data({"mechanism": m.name, "rounds": solution.rounds, "elements": rows})
         return
-    screen.line(f"{m.name}: equilibrium after {solution.rounds} iterations", style="bold")
-    screen.line()
+    screen.heading(f"{m.name}: equilibrium after {solution.rounds} iterations")
     cells = [(element, f"{x:.6g}", word) for element, x, word in solution.rows]
-    screen.table([TableColumn("element", wrap=True), TableColumn("value", right=True), TableColumn("")], cells)
+    screen.table([*texts("element"), *numbers("value"), TableColumn("")], cells)
 
 
-def _operating_point(m: Mechanism, assignments: list[str], closed: bool) -> dict[str, Any]:
-    """Return the operating point for bc.linearize; `closed` moves it to the nearest one that closes the loops."""
-    point: dict[str, Any] = {}
-    for text in assignments:
-        element, sign, value = text.rpartition("=")
-        if not sign:
-            raise InputError(f'--at is "{text}"; expected NAME=NUMBER, as in --at {m.columns[0][0]}=1.5.')
-        point[_element_name(m, element)] = _number(f"--at {element}", value)
-    if not (m.loops and closed):
+def _operating_point(m: Mechanism, assignments: list[str], closes: bool) -> dict[str, Any]:
+    """Return the operating point for bc.linearize; `closes` moves it to the nearest one that closes the loops."""
+    given = assignments_of(m, "--at", assignments, UNITS)
+    point: dict[str, Any] = {_element_name(m, name): x for name, x in given.items()}
+    if not (m.loops and closes):
         return point
     q, names = m.neutral(), [f"{n}.q" for n in m.columns[0]]
     positions = {n: point.pop(n) for n in names if n in point}
     for n, x in positions.items():
         q[names.index(n)] = x
-    fixed = [j.name for j in m.own_joints if any(n == f"{j.name}.q" or n.startswith(f"{j.name}.") for n in positions)]
-    return {"q": m.assemble(q, fixed=fixed)[0], **point}
+    return {"q": closed(m, q, positions), **point}
 
 
 def _held_elements(m: Mechanism, assignments: list[str]) -> list[str] | dict[str, float | None]:
@@ -152,19 +135,12 @@ def _held_elements(m: Mechanism, assignments: list[str]) -> list[str] | dict[str
     for name, sign, _ in pairs:
         if not sign:
             raise InputError(f'--hold "{name}" has no value, but others have one; write --hold {name}=0.5.')
-    return {_element_name(m, name): _number(f"--hold {name}", value) for name, _, value in pairs}
+    return {_element_name(m, name): checked_number(f"--hold {name}", value, UNITS) for name, _, value in pairs}
 
 
 def _element_name(m: Mechanism, name: str) -> str:
     """Complete the name of a coordinate to that of its position."""
     return f"{name}.q" if name in m.columns[0] else name
-
-
-def _number(what: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f'{what}: "{text}" is not a number; expected radians, metres, or their rates.') from None
 
 
 def _selected_mode(modes: list[Mode], k: int | None) -> Mode:
@@ -185,7 +161,7 @@ def _pole_text(x: complex) -> str:
 
 def _print_matrix(name: str, rows: Any, down: tuple[str, ...], across: tuple[str, ...]) -> None:
     cells = [(state, *(f"{x:.5g}" for x in row)) for state, row in zip(down, rows, strict=True)]
-    screen.table([TableColumn(name), *(TableColumn(n, right=True) for n in across)], cells)
+    screen.table([TableColumn(name), *numbers(*across)], cells)
     screen.line()
 
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from bellcrank.cli import JsonOpt, MechanismArg, app, screen
-from bellcrank.cli.screen import TableColumn
-from bellcrank.errors import InputError, unknown
+from bellcrank.cli.screen import TableColumn, numbers
+from bellcrank.errors import check_known
 
 CYLINDER_MACHINES = ("excavator_linkage",)
 LIMIT_LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder": "k", "tipping": "t"}
@@ -24,8 +24,7 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
     """
     from bellcrank.excavators.linkage.tool_forces import ToolForces
 
-    if name not in CYLINDER_MACHINES:
-        raise InputError(f"loads: {unknown('machine with cylinders', name, CYLINDER_MACHINES)}")
+    check_known("machine with cylinders", name, CYLINDER_MACHINES, "loads")
     tool_forces = ToolForces()
     forces, lifts = [tool_forces.best(what) for what in ("bucket", "stick")], tool_forces.lifts()
     if json:
@@ -38,7 +37,7 @@ def loads(name: MechanismArg, json: JsonOpt = False) -> None:
         [word, *(_force_text(f.limits.get(word.replace("own", f.what), math.inf), f.newtons) for f in forces)]
         for word in words
     ]
-    screen.table([TableColumn("limit"), *(TableColumn(f"by the {f.what}", right=True) for f in forces)], table)
+    screen.table([TableColumn("limit"), *numbers(*(f"by the {f.what}" for f in forces))], table)
     for side in ("front", "side"):
         _print_lifts([x for x in lifts if x.side == side], side)
     screen.line(", ".join(f"{letter}: {word}" for word, letter in LIMIT_LETTERS.items()), style="dim")
@@ -52,7 +51,7 @@ def _print_lifts(lifts: Any, side: str) -> None:
     cells = {(x.radius, x.height): f"{x.kilograms:.0f} {LIMIT_LETTERS.get(x.binds, '?')}" for x in lifts}
     heights = sorted({x.height for x in lifts}, reverse=True)
     table = [[f"{z:g}", *(cells.get((r, z), "") for r in radii)] for z in heights]
-    screen.table([TableColumn("height", right=True), *(TableColumn(f"{r:g} m", right=True) for r in radii)], table)
+    screen.table(numbers("height", *(f"{r:g} m" for r in radii)), table)
 
 
 def _force_text(x: float, least: float) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from bellcrank.build import kernels
 from bellcrank.build.graphs import graph
 from bellcrank.cli import screen, timing
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, applicable_methods, candidates, estimate
 from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit.cpu.costs import cheapest, costs
@@ -56,11 +56,8 @@ def print_methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, j
         Print JSON instead of tables.
     """
     frame = frame or list(m.frames)[-1]
-    quantities = (
-        [QUANTITIES[quantity_name]]
-        if quantity_name
-        else [q for q in QUANTITIES.values() if applicable_methods(q.name, m.tree)]
-    )
+    wanted = [QUANTITIES[quantity_name]] if quantity_name else QUANTITIES.values()
+    quantities = [q for q in wanted if quantity_name or applicable_methods(q.name, m.tree)]
     if not applicable_methods(quantities[0].name, m.tree):
         check_request(m, Request(quantities[0].name))  # raises an error with the reason
     jobs, left_out = _jobs(m, quantities)
@@ -84,16 +81,14 @@ def print_methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, j
     framed = any(q.option == "frame" for q in quantities)
     of_frame = f" (of {frame} where a frame is needed)" if framed else ""
     heading = f"{quantities[0].name} by every method" if len(quantities) == 1 else "every quantity by every method"
-    screen.line(f"{m.name}: {heading}{of_frame}", style="bold")
-    screen.line()
+    screen.heading(f"{m.name}: {heading}{of_frame}")
     _print_rows(rows, measure, headings=len(quantities) > 1)
     screen.line()
     for text in NOTES[: 3 if measure else 2]:
         screen.line(text, "dim")
     if inapplicable:
-        screen.line(
-            f"Not for this mechanism: {'; '.join(f'{name} ({why})' for name, why in inapplicable.items())}.", "dim"
-        )
+        reasons = "; ".join(f"{name} ({why})" for name, why in inapplicable.items())
+        screen.line(f"Not for this mechanism: {reasons}.", "dim")
     if left_out:
         screen.line(f"Left out, because far slower (show them with -q and -m): {', '.join(left_out)}.", "dim")
 
@@ -110,11 +105,8 @@ def _inapplicable(m: Mechanism, quantities: list[Quantity]) -> dict[str, str]:
     """Return the methods of these quantities that do not cover this mechanism, with the topology they need."""
     names = {q.name for q in quantities}
     applicable = {method.name for q in quantities for method in applicable_methods(q.name, m.tree)}
-    inapplicable = {
-        method.name: method.topology
-        for method in METHODS.values()
-        if method.name not in applicable and names & set(method.solves)
-    }
+    others = [x for x in METHODS.values() if x.name not in applicable and names & set(x.solves)]
+    inapplicable = {method.name: method.topology for method in others}
     return inapplicable | {q.name: "needs the driven joints" for q in quantities if q.driven and m.loops}
 
 
@@ -124,13 +116,11 @@ def _jobs(m: Mechanism, quantities: list[Quantity]) -> tuple[list[tuple[Quantity
         if q.driven and m.loops:
             continue
         applicable, tried = applicable_methods(q.name, m.tree), candidates(q.name, m.tree)
-        work = {
-            method.name: estimate(method.name, q.name, m.tree) if len(applicable) > 1 else 0.0 for method in applicable
-        }
-        for method in applicable:
-            if method not in tried and work[method.name] > max(
-                0 if q.differentiates else MAX_TRACED_OPERATIONS, 3 * min(work.values())
-            ):
+        several = len(applicable) > 1
+        work = [estimate(method.name, q.name, m.tree) if several else 0.0 for method in applicable]
+        most = max(0 if q.differentiates else MAX_TRACED_OPERATIONS, 3 * min(work, default=0.0))
+        for method, operations in zip(applicable, work, strict=True):
+            if method not in tried and operations > most:
                 left_out.append(f"{q.name} by {method.name}")
             else:
                 jobs.append((q, method))
@@ -150,13 +140,9 @@ def _print_rows(rows: list[dict[str, Any]], measured: bool, headings: bool) -> N
     shown = [k for k in kinds if k in ("mul", "add") or any(row["count"][k] for row in rows)]
     head = [TableColumn("method")]
     head += [TableColumn(k, right=True, optional=k not in ("mul", "add")) for k in shown]
-    head += [
-        TableColumn("total", right=True),
-        TableColumn("span", right=True),
-        TableColumn("parallel", right=True, optional=True),
-    ]
+    head += [*numbers("total", "span"), TableColumn("parallel", right=True, optional=True)]
     head += [TableColumn("code", right=True, optional=True)] if measured else []
-    head += [TableColumn("predicted", right=True)] + ([TableColumn("measured", right=True)] if measured else [])
+    head += numbers("predicted", "measured") if measured else numbers("predicted")
     cells, last = [], ""
     for row in rows:
         if headings and row["quantity"] != last:
@@ -183,11 +169,10 @@ def print_paper_counts(json: bool) -> None:
     if json:
         screen.data([c.facts() for c in comparisons])
         return
-    screen.line("Operations on a general chain of n revolute joints: published, and traced here", style="bold")
-    screen.line()
+    screen.heading("Operations on a general chain of n revolute joints: published, and traced here")
     head = [TableColumn("\npublished, and ours", wrap=True, min_width=20)]
     head += [TableColumn(name, wrap=True, min_width=15) for name in ("M\nmultiplications", "A\nadditions")]
-    head += [TableColumn("M + A\nn = 6", right=True), TableColumn("\nn = 10", right=True)]
+    head += numbers("M + A\nn = 6", "\nn = 10")
     cells = []
     for c in comparisons:
         printed, counts = c.row.printed, [f"{float(c.theirs(n)):g}" for n in (6, 10)]

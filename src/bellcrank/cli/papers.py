@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from bellcrank.cli import JsonOpt, app, screen
+from bellcrank.atomic_file import write_text
+from bellcrank.cli import JsonOpt, app, option, screen
 from bellcrank.cli.page_files import write_pages
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError
 from bellcrank.text_table import Table
 
@@ -18,12 +18,8 @@ NamesArg = Annotated[
     list[str] | None,
     typer.Argument(metavar="[NAME]...", help="Experiments; without a name, list them.", show_default=False),
 ]
-FiguresOpt = Annotated[
-    Path | None, typer.Option("--out", "--figures", "-o", metavar="FOLDER", help="Write the figures there.")
-]
-RecordsOpt = Annotated[
-    Path | None, typer.Option("--records", metavar="FOLDER", help="Write the runs there, as Parquet.")
-]
+FiguresOpt = Annotated[Path | None, option("FOLDER", "Write the figures there.", "--out", "--figures", "-o")]
+RecordsOpt = Annotated[Path | None, option("FOLDER", "Write the runs there, as Parquet.", "--records")]
 
 
 @app.command()
@@ -49,10 +45,7 @@ def papers(
         if json:
             screen.data([dict(zip(("name", "paper", "section", "title"), row, strict=True)) for row in rows])
         else:
-            screen.table(
-                [TableColumn("name"), TableColumn("paper"), TableColumn("section"), TableColumn("what", wrap=True)],
-                rows,
-            )
+            screen.table([*map(TableColumn, ("name", "paper", "section")), *texts("what")], rows)
         return
     results: list[Any] = []
     for k, e in enumerate(chosen):
@@ -62,11 +55,9 @@ def papers(
         if json:
             results.append(_data(e, result) | {"written": [str(path) for path in written]})
             continue
-        screen.line(("\n" if k else "") + f"{e.paper}, section {e.section}: {e.title}", style="bold")
-        screen.line()
+        screen.heading(("\n" if k else "") + f"{e.paper}, section {e.section}: {e.title}")
         _print(result)
-        for path in written:
-            screen.line(f"wrote {path}", style="dim")
+        screen.wrote(written)
     if json:
         screen.data(results)
 
@@ -81,12 +72,7 @@ def _data(e: Any, result: Any) -> dict[str, Any]:
 
 def _print(result: Any) -> None:
     if result.rows:
-        head = [
-            TableColumn("what", wrap=True, min_width=30),
-            TableColumn("printed", wrap=True),
-            TableColumn("ours", right=True),
-            TableColumn(""),
-        ]
+        head = [TableColumn("what", wrap=True, min_width=30), *texts("printed"), *numbers("ours"), TableColumn("")]
         screen.table(head, [(r.what, r.printed, r.shown, r.verdict) for r in result.rows])
     for k, t in enumerate(result.tables):
         if k:
@@ -97,8 +83,7 @@ def _print(result: Any) -> None:
 
 
 def _print_table(t: Table) -> None:
-    screen.line(t.title, style="bold")
-    screen.line()
+    screen.heading(t.title)
     screen.table([TableColumn(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
     if t.below:
         screen.line()
@@ -106,18 +91,11 @@ def _print_table(t: Table) -> None:
 
 
 def _write(name: str, result: Any, figures: Path | None, records: Path | None) -> list[Path]:
-    from bellcrank.atomic_file import write_atomically
-
     written: list[Path] = []
     if figures is not None:
         for what, svg in result.figures.items():
-            path = figures / f"{name}-{what}.svg"
-            written.append(write_atomically(path, partial(_write_bytes, svg.encode()), "Try again"))
+            written.append(write_text(figures / f"{name}-{what}.svg", svg, "Try again"))
         written += map(Path, write_pages({figures / file: draw() for file, draw in result.drawings.items()}))
     if records is not None:
         written += [run.save(records / f"{name}-{what}.parquet") for what, run in result.records.items()]
     return written
-
-
-def _write_bytes(text: bytes, stream: IO[bytes]) -> None:
-    stream.write(text)

@@ -35,9 +35,7 @@ def load_python_object(text: str) -> Mechanism:
     try:
         namespace = runpy.run_path(str(path), run_name="bellcrank.file")
         if name not in namespace:
-            raise InputError(
-                f"{path}: {unknown('name', name, [x for x, y in namespace.items() if _is_candidate(x, y)])}"
-            )
+            raise InputError(f"{path}: {unknown('name', name, _candidates(namespace))}")
         thing = namespace[name]() if callable(namespace[name]) else namespace[name]
     except BellcrankError:
         raise
@@ -53,5 +51,5 @@ def load_python_object(text: str) -> Mechanism:
     return built
 
 
-def _is_candidate(name: str, thing: Any) -> bool:
-    return isinstance(thing, Mechanism | Builder) and not name.startswith("_")
+def _candidates(namespace: dict[str, Any]) -> list[str]:
+    return [x for x, y in namespace.items() if isinstance(y, Mechanism | Builder) and not x.startswith("_")]

@@ -7,20 +7,18 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import app, screen
+from bellcrank.cli import app, option, screen
 from bellcrank.errors import InputError
 
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
-OutOpt = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="PAGE", help="Page to write; by default FILE.html.")
-]
+OutOpt = Annotated[Path | None, option("PAGE", "Page to write; by default FILE.html.", "--out", "-o")]
 
 
 @app.command()
 def report(
     file: FileArg,
     out: OutOpt = None,
-    lane: Annotated[int, typer.Option("--run", metavar="N", help="Which run of a batch, counted from 0.")] = 0,
+    lane: Annotated[int, option("N", "Which run of a batch, counted from 0.", "--run")] = 0,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
 ) -> None:
     """Print a saved record, and write a page that replays it.

@@ -8,7 +8,7 @@ from math import pi
 from typing import Any
 
 from bellcrank.control import Cycloid, InverseDynamics
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.excavators.rotary import experiments as wong_experiments
 from bellcrank.excavators.rotary.spool_control import SpoolControl
 from bellcrank.model import Mechanism
@@ -111,6 +111,5 @@ SCENARIOS: dict[str, Scenario] = {
 
 def scenario(name: str) -> Scenario:
     """The scenario of that name."""
-    if name not in SCENARIOS:
-        raise InputError(unknown("scenario", name, SCENARIOS))
+    check_known("scenario", name, SCENARIOS)
     return SCENARIOS[name]

@@ -20,10 +20,11 @@ from bellcrank.cli import (
     QuantityOpt,
     app,
     load_mechanism,
+    option,
     screen,
 )
 from bellcrank.cli.page_files import write_pages
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
@@ -41,26 +42,16 @@ def schedule(
     name: MechanismArg,
     machine_name: Annotated[
         str,
-        typer.Option(
-            "--machine", metavar="NAME[:N]", help=f"{', '.join(MACHINE_NAMES)}; mesh:2,3  [default: complete]"
-        ),
+        option("NAME[:N]", f"{', '.join(MACHINE_NAMES)}; mesh:2,3  [default: complete]", "--machine"),
     ] = "",
-    kind: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="Cost of operations and messages  [default: ideal]")
-    ] = "",
+    kind: Annotated[str, option("|".join(KINDS), "Cost of operations and messages  [default: ideal]")] = "",
     quantity_name: QuantityOpt = "forward_dynamics",
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
-    level: Annotated[
-        str, typer.Option(metavar="|".join((*LEVELS, "auto")), help="Size of a task  [default: auto]")
-    ] = "",
-    strategy: Annotated[
-        str, typer.Option(metavar="NAME[+NAME]", help="Partition into subsystems, modules, factorisation instead.")
-    ] = "",
-    control: Annotated[
-        str, typer.Option(metavar="NAME", help="Control law of a strategy: none, proportional, computed_torque.")
-    ] = "none",
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Page to write (or .svg).")] = None,
+    level: Annotated[str, option("|".join((*LEVELS, "auto")), "Size of a task  [default: auto]")] = "",
+    strategy: Annotated[str, option("NAME[+NAME]", "Partition into subsystems, modules, factorisation instead.")] = "",
+    control: Annotated[str, option("NAME", "Control law of a strategy: none, proportional, computed_torque.")] = "none",
+    out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
     base: BaseOpt = "fixed",
@@ -111,10 +102,9 @@ def schedule(
 def _print(s: Schedule, title: str) -> None:
     f, unit = s.facts, s.machine.unit
     p = f["processors"]
-    screen.line(title, style="bold")
-    screen.line()
+    screen.heading(title)
     screen.table(
-        [TableColumn(""), TableColumn("number", right=True), TableColumn("", wrap=True)],
+        [TableColumn(""), *numbers("number"), *texts("")],
         [
             ("makespan", _number(s.makespan), f"{unit}, {len(s.tasks)} tasks; one processor takes {_number(s.work)}"),
             ("speed-up", f"{s.speedup:.2f}", _usage_text(s)),
@@ -127,12 +117,7 @@ def _print(s: Schedule, title: str) -> None:
     )
     screen.line()
     listed = s.used <= MAX_LISTED_PROCESSORS and s.tasks.level == "cluster"
-    head = [
-        TableColumn("processor", right=True),
-        TableColumn("tasks", right=True),
-        TableColumn(f"busy {unit}", right=True),
-    ]
-    head += [TableColumn("share", right=True), TableColumn("load", optional=True)]
+    head = [*numbers("processor", "tasks", f"busy {unit}", "share"), TableColumn("load", optional=True)]
     if listed:
         head.append(TableColumn("tasks in order", wrap=True, min_width=24))
     rows = []

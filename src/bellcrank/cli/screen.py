@@ -11,7 +11,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -38,6 +38,16 @@ class TableColumn:
     wrap: bool = False  # text that may take several lines
     min_width: int = 12  # minimum width of wrapped text, characters
     optional: bool = False  # may be left out of a narrow table
+
+
+def numbers(*names: str) -> list[TableColumn]:
+    """Return columns of numbers with these `names`."""
+    return [TableColumn(name, right=True) for name in names]
+
+
+def texts(*names: str) -> list[TableColumn]:
+    """Return columns of texts that may wrap with these `names`."""
+    return [TableColumn(name, wrap=True) for name in names]
 
 
 def stdout_console() -> Console:
@@ -84,6 +94,18 @@ def line(text: str = "", style: str = "") -> None:
     """Print the line `text` in the rich `style`, wrapped to the width of the terminal."""
     console = stdout_console()
     console.print(Text(_wrapped(visible(text), console.width), style=style))
+
+
+def heading(text: str) -> None:
+    """Print the heading `text` and an empty line."""
+    line(text, style="bold")
+    line()
+
+
+def wrote(paths: Iterable[Any]) -> None:
+    """Print the names of files that were written."""
+    for path in paths:
+        line(f"wrote {path}", style="dim")
 
 
 def lines(text: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 import bellcrank as bc
 from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.parameters import nominal
@@ -37,29 +37,21 @@ def show(
         return
     mass = sum(nominal(b.mass) for b in m.bodies)
     about = f"nq {m.nq}, nv {m.nv}, {_number(mass)} kg, gravity {_vector(m.gravity)}"
-    screen.line(f"{m.name}: {len(m.bodies)} moving bodies, {about}", style="bold")
-    screen.line()
+    screen.heading(f"{m.name}: {len(m.bodies)} moving bodies, {about}")
     _print_joints(m)
     doubts = _print_loops(m) if m.loops else 0
     if m.springs:
-        numbers = [TableColumn(what, right=True) for what in ("stiffness", "length", "damping")]
-        screen.table(
-            [TableColumn("spring", wrap=True), TableColumn("between", wrap=True), *numbers],
-            [m.between(s) for s in m.springs],
-        )
+        head = [*texts("spring", "between"), *numbers("stiffness", "length", "damping")]
+        screen.table(head, [m.between(s) for s in m.springs])
         screen.line()
     _print_frames(m)
     if m.parameters:
         free = [(name, _number(x), m.parameters.unit(name)) for name, x in m.parameters.items()]
-        screen.table(
-            [TableColumn("parameter", wrap=True), TableColumn("nominal", right=True), TableColumn("unit")], free
-        )
+        screen.table([*texts("parameter"), *numbers("nominal"), TableColumn("unit")], free)
         screen.line()
     if report:
-        screen.table(
-            [TableColumn(""), TableColumn("element", wrap=True), TableColumn("outcome", wrap=True)],
-            [(LEVEL_MARKS[line.level], line.element, line.outcome) for line in m.report.lines],
-        )
+        rows = [(LEVEL_MARKS[line.level], line.element, line.outcome) for line in m.report.lines]
+        screen.table([TableColumn(""), *texts("element", "outcome")], rows)
     else:
         _print_warnings(m, doubts)
 
@@ -71,15 +63,8 @@ def _print_joints(m: Mechanism) -> None:
         low, high = nominal((j.limits.lower, j.limits.upper))
         limits = f"{_number(low)} .. {_number(high)}" if math.isfinite(low) or math.isfinite(high) else ""
         rows.append((str(i), j.name, kind, j.parent, b.name, _number(b.mass), limits))
-    head = [
-        TableColumn("#", right=True, optional=True),
-        TableColumn("joint", wrap=True),
-        TableColumn("type", wrap=True),
-        TableColumn("parent", wrap=True),
-        TableColumn("body", wrap=True),
-        TableColumn("mass kg", right=True),
-        TableColumn("limits", optional=True),
-    ]
+    head = [TableColumn("#", right=True, optional=True), *texts("joint", "type", "parent", "body")]
+    head += [*numbers("mass kg"), TableColumn("limits", optional=True)]
     limited = any(row[-1] for row in rows)
     screen.table(head if limited else head[:-1], [row if limited else row[:-1] for row in rows])
     screen.line()
@@ -87,13 +72,8 @@ def _print_joints(m: Mechanism) -> None:
 
 def _print_loops(m: Mechanism) -> int:
     """Print the loops and the mobility they leave; return the number of warnings."""
-    loops = [
-        TableColumn("loop", wrap=True),
-        TableColumn("type"),
-        TableColumn("closes", wrap=True),
-        TableColumn("value", right=True),
-    ]
-    screen.table(loops, [m.closing(loop) for loop in m.loops])
+    head = [*texts("loop"), TableColumn("type"), *texts("closes"), *numbers("value")]
+    screen.table(head, [m.closing(loop) for loop in m.loops])
     screen.line()
     return _print_mobility(m)
 
@@ -103,7 +83,7 @@ def _print_frames(m: Mechanism) -> None:
     for f in m.frames.values():
         frames_on_body.setdefault(f.body, []).append(f.name)
     carried = [(body, ", ".join(names)) for body, names in frames_on_body.items()]
-    screen.table([TableColumn("body", wrap=True), TableColumn("frames on it", wrap=True)], carried)
+    screen.table(texts("body", "frames on it"), carried)
     screen.line()
 
 
@@ -138,9 +118,7 @@ def _print_mobility(m: Mechanism) -> int:
     redundant_rows += [(analysis.names[k], "holds identically") for k in analysis.identically_satisfied]
     if redundant_rows:
         screen.line()
-        screen.table(
-            [TableColumn("redundant equation", wrap=True), TableColumn("because it", wrap=True)], redundant_rows
-        )
+        screen.table(texts("redundant equation", "because it"), redundant_rows)
     screen.line()
     return len(analysis.warnings)
 
@@ -169,18 +147,12 @@ def _json_data(m: Mechanism) -> dict[str, Any]:
     parameters = {"parameters": dict(m.parameters)} if m.parameters else {}
     m = m.at() if m.parameters else m
     return parameters | {
-        "name": m.name,
-        "ground": m.ground,
-        "gravity": m.gravity,
-        "nq": m.nq,
-        "nv": m.nv,
+        **{key: getattr(m, key) for key in ("name", "ground", "gravity", "nq", "nv")},
         "q": q,
         "v": v,
-        "bodies": [asdict(b) for b in m.bodies],
-        "joints": [asdict(j) for j in m.joints],
+        **{key: [asdict(part) for part in getattr(m, key)] for key in ("bodies", "joints")},
         "frames": [asdict(f) for f in m.frames.values()],
-        "loops": [asdict(loop) for loop in m.loops],
-        "springs": [asdict(s) for s in m.springs],
+        **{key: [asdict(part) for part in getattr(m, key)] for key in ("loops", "springs")},
         **_loop_facts(m),
         "report": {"source": m.report.source, "lines": [asdict(line) for line in m.report.lines]},
     }
@@ -203,6 +175,6 @@ def zoo_command(json: JsonOpt = False) -> None:
     if json:
         screen.data([{"name": name, "what": what} for name, what in descriptions])
         return
-    screen.table([TableColumn("mechanism"), TableColumn("description", wrap=True)], descriptions)
+    screen.table([TableColumn("mechanism"), *texts("description")], descriptions)
     screen.line()
     screen.line("chain, tree, random_tree and n_four_bar take numbers: chain:8, tree:15:3", style="dim")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
-from bellcrank.errors import InputError, unknown
+from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, option, screen
+from bellcrank.cli.assignments import assignments_of, closed
+from bellcrank.cli.screen import TableColumn, numbers, texts
+from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record
@@ -24,44 +25,26 @@ if TYPE_CHECKING:
 @app.command()
 def simulate(
     name: MechanismArg,
-    scenario: Annotated[
-        str, typer.Option("--scenario", "-s", metavar="NAME", help="Start, control and duration.")
-    ] = "free-fall",
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Duration; by default the scenario's.")
-    ] = None,
-    step: Annotated[float | None, typer.Option("--step", metavar="H", help="Fixed step size, seconds.")] = None,
-    integrator: Annotated[
-        str, typer.Option("--integrator", "-i", metavar="NAME", help="Integrator of the steps.")
-    ] = "rk4",
-    tolerance: Annotated[
-        float | None, typer.Option("--tolerance", metavar="T", help="Tolerance of adaptive steps.")
-    ] = None,
-    every: Annotated[str | None, typer.Option("--every", metavar="S", help='Seconds between rows, or "step".')] = None,
+    scenario: Annotated[str, option("NAME", "Start, control and duration.", "--scenario", "-s")] = "free-fall",
+    seconds: Annotated[float | None, option("S", "Duration; by default the scenario's.")] = None,
+    step: Annotated[float | None, option("H", "Fixed step size, seconds.")] = None,
+    integrator: Annotated[str, option("NAME", "Integrator of the steps.", "--integrator", "-i")] = "rk4",
+    tolerance: Annotated[float | None, option("T", "Tolerance of adaptive steps.")] = None,
+    every: Annotated[str | None, option("S", 'Seconds between rows, or "step".')] = None,
     summary: Annotated[
         list[str] | None,
-        typer.Option("--summary", metavar="KIND(COLUMN)", help='Summary of the whole run, without rows: "max(*.v)".'),
+        option("KIND(COLUMN)", 'Summary of the whole run, without rows: "max(*.v)".'),
     ] = None,
-    max_steps: Annotated[
-        int | None, typer.Option("--max-steps", metavar="N", help="With adaptive steps: stop after N steps.")
-    ] = None,
-    begin: Annotated[
-        list[str] | None, typer.Option("--start", metavar="JOINT=Q", help="Start position, rad or m.")
-    ] = None,
+    max_steps: Annotated[int | None, option("N", "With adaptive steps: stop after N steps.")] = None,
+    begin: Annotated[list[str] | None, option("JOINT=Q", "Start position, rad or m.", "--start")] = None,
     method: MethodOpt = "auto",
-    form: Annotated[
-        str, typer.Option("--form", metavar="FORM", help="Form of closed loops: minimal, projected, lagrange.")
-    ] = "auto",
+    form: Annotated[str, option("FORM", "Form of closed loops: minimal, projected, lagrange.")] = "auto",
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Save: .parquet .csv .npz .mcap")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw: .png .svg .pdf")] = None,
-    columns: Annotated[str, typer.Option("--columns", metavar="A,B", help="Columns to draw.")] = "",
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="PAGE", help="Write a page that replays the run.")
-    ] = None,
+    out: Annotated[Path | None, option("FILE", "Save: .parquet .csv .npz .mcap", "--out", "-o")] = None,
+    plot: Annotated[Path | None, option("FILE", "Draw: .png .svg .pdf")] = None,
+    columns: Annotated[str, option("A,B", "Columns to draw.")] = "",
+    report: Annotated[Path | None, option("PAGE", "Write a page that replays the run.")] = None,
     json: JsonOpt = False,
 ) -> None:
     """Run a mechanism and record it.
@@ -104,8 +87,7 @@ def simulate(
         screen.data(_json_data(run, scenario, written))
     else:
         _print_record(run, scenario)
-        for path in written:
-            screen.line(f"wrote {path}", style="dim")
+        screen.wrote(written)
     if interrupted:
         raise typer.Exit(130)
     stop = run.stops[0]
@@ -121,9 +103,8 @@ def _row_interval(text: str | None) -> float | str | None:
     try:
         return float(text)
     except ValueError:
-        raise InputError(
-            f'--every is "{text}"; expected seconds between rows, or "step" for one row per step.'
-        ) from None
+        expected = 'expected seconds between rows, or "step" for one row per step'
+        raise InputError(f'--every is "{text}"; {expected}.') from None
 
 
 def _with_forces(run: Record, plant: System) -> Record:
@@ -138,25 +119,12 @@ def _with_forces(run: Record, plant: System) -> Record:
 
 def _start_positions(m: Mechanism, q0: Any, assignments: list[str]) -> list[float]:
     """Return the start of the scenario, changed by --start; with loops, the nearest start that closes them."""
-    names = m.columns[0]
+    names, moved = m.columns[0], assignments_of(m, "--start", assignments, "radians or metres")
     q = [float(x) for x in q0]
-    for text in assignments:
-        name, sign, value = text.rpartition("=")
-        if not sign:
-            raise InputError(f'--start is "{text}"; expected NAME=NUMBER, as in --start {names[0]}=1.5.')
-        if name not in names:
-            raise InputError(f"--start: {unknown('coordinate', name, names)}")
-        try:
-            q[names.index(name)] = float(value)
-        except ValueError:
-            raise InputError(f'--start {name}: "{value}" is not a number; expected radians or metres.') from None
-    return _assembled_start(m, q, [text.rpartition("=")[0] for text in assignments]) if m.loops else q
-
-
-def _assembled_start(m: Mechanism, q0: list[float], moved_names: list[str]) -> list[float]:
-    """Return the nearest start that closes the loops; joints named by --start keep their positions."""
-    fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in moved_names)]
-    return [float(x) for x in m.assemble(q0, fixed=fixed)[0]]
+    for name, x in moved.items():
+        check_known("coordinate", name, names, "--start")
+        q[names.index(name)] = x
+    return [float(x) for x in closed(m, q, moved)] if m.loops else q
 
 
 def _check_output(path: Path | None, what: str) -> None:
@@ -193,24 +161,17 @@ def _write_outputs(
 def _print_record(run: Record, scenario: str) -> None:
     p = run.provenance
     how = f"step {p['step']:g} s" if "step" in p else f"tolerance {p['tolerance']:g}"
-    head = (
-        f"{p['mechanism']}, {scenario}: {run.t[-1]:g} s by {p['integrator']}, {how}, {p['method']}: {p['steps']} steps"
-    )
-    screen.line(head, style="bold")
-    screen.line()
+    what = f"{p['mechanism']}, {scenario}: {run.t[-1]:g} s by {p['integrator']}"
+    screen.heading(f"{what}, {how}, {p['method']}: {p['steps']} steps")
     if len(run) == 1:  # the end, and the summaries of the whole run
         ends = [(name, f"{run[name][0] + 0.0:.6g}", run.column(name).unit) for name in run.columns]
-        screen.table([TableColumn("column", wrap=True), TableColumn("value", right=True), TableColumn("unit")], ends)
+        screen.table([*texts("column"), *numbers("value"), TableColumn("unit")], ends)
         return
     rows = []
     for name in run.columns:
         x = run[name]
         rows.append((name, *(f"{y + 0.0:.6g}" for y in (x[0], x[-1], x.min(), x.max())), run.column(name).unit))
-    head_of = [
-        TableColumn("column", wrap=True),
-        *(TableColumn(n, right=True) for n in ("first", "last", "least", "greatest")),
-    ]
-    screen.table([*head_of, TableColumn("unit")], rows)
+    screen.table([*texts("column"), *numbers("first", "last", "least", "greatest"), TableColumn("unit")], rows)
     screen.line()
     if not run.v.any():
         first = run.columns[1].removesuffix(".q")
@@ -220,6 +181,7 @@ def _print_record(run: Record, scenario: str) -> None:
 
 
 def _json_data(run: Record, scenario: str, written: list[Path]) -> dict[str, Any]:
+    shows_energy = scenario == "free-fall" and len(run) > 1
     return {
         **run.provenance,
         "scenario": scenario,
@@ -227,10 +189,6 @@ def _json_data(run: Record, scenario: str, written: list[Path]) -> dict[str, Any
         "stop": {"reason": run.stops[0].reason, "time": run.stops[0].time, "message": run.stops[0].message},
         "final": {name: float(x) for name, x in run.final.items()},
         "units": {name: run.column(name).unit for name in run.columns},
-        "residuals": {
-            name: float(x)
-            for name, x in run.residuals().items()
-            if name != "energy" or (scenario == "free-fall" and len(run) > 1)
-        },
+        "residuals": {name: float(x) for name, x in run.residuals().items() if name != "energy" or shows_energy},
         "files": [str(path) for path in written],
     }

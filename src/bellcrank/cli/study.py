@@ -7,19 +7,17 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import JsonOpt, app, load_mechanism, screen
-from bellcrank.cli.screen import TableColumn
+from bellcrank.cli import JsonOpt, app, load_mechanism, option, screen
+from bellcrank.cli.screen import numbers, texts
 
 
 @app.command()
 def study(
     path: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="Study to run.", show_default=False)],
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="ADDRESS", help="Address of a dask cluster: tcp://...")
-    ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", metavar="N", help="Processes on this computer.")] = None,
+    cluster: Annotated[str | None, option("ADDRESS", "Address of a dask cluster: tcp://...")] = None,
+    workers: Annotated[int | None, option("N", "Processes on this computer.")] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Also write study.html.")] = True,
-    run: Annotated[int | None, typer.Option("--run", metavar="N", help="Repeat run N, and write its page.")] = None,
+    run: Annotated[int | None, option("N", "Repeat run N, and write its page.")] = None,
     json: JsonOpt = False,
 ) -> None:
     """Run a study, or continue one that was stopped.
@@ -51,12 +49,7 @@ def study(
         files = [str(p) for p in written]
         screen.data({**result.manifest, "failures": result.failures, "quantiles": quantiles, "files": files})
         return
-    screen.line(str(result), style="bold")
-    screen.line()
-    head = [
-        TableColumn("result", wrap=True),
-        *(TableColumn(n, right=True) for n in ("least", "5 %", "median", "95 %", "most")),
-    ]
+    screen.heading(str(result))
+    head = [*texts("result"), *numbers("least", "5 %", "median", "95 %", "most")]
     screen.table(head, [(name, *(f"{c:.6g}" for c in (x or [float("nan")] * 5))) for name, x in quantiles.items()])
-    for place in written:
-        screen.line(f"wrote {place}", style="dim")
+    screen.wrote(written)

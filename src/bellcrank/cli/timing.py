@@ -1,4 +1,6 @@
-"""Measurement of a kernel: time to compile, to load from the cache, and to compute one state and a batch.
+"""Measurement of kernels and of simulation steps, beside their predictions.
+
+A kernel's are the times to compile, to load from the cache, and to compute one state and a batch.
 
 Every time is the minimum of several repeats, the time of an undisturbed machine.
 """
@@ -25,10 +27,12 @@ from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
+from bellcrank.sim.run.simulator import Simulator
 
 BATCH_ROWS = 4096
 REPEATS = 7
 REPEAT_SECONDS = 0.02  # duration of one repeat
+STEP_SECONDS = 1e-7  # s, size of the timed steps
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,8 @@ def measure_quantity(
         _, warm = _timed(lambda: make(replace(mechanism)), repeats=3)
         threaded_kernel = make(mechanism, threads=cores()) if cores() > 1 else kernel
     one, many = _arguments(mechanism, kernel, ()), _arguments(mechanism, kernel, (rows,))
-    busy_rows = max(
-        rows, 4 * cores() * threaded_kernel.signature.rows_per_thread
-    )  # with fewer, some threads have no work
+    # With fewer, some threads have no work.
+    busy_rows = max(rows, 4 * cores() * threaded_kernel.signature.rows_per_thread)
     batch = _call_time(kernel, many) / rows
     return Timing(
         quantity,
@@ -154,3 +157,46 @@ def _call_time(kernel: Kernel, arguments: Mapping[str, Any], min_seconds: float 
     while (spent := timer.timeit(n)) < min_seconds:
         n = max(2 * n, int(1.2 * n * min_seconds / max(spent, 1e-9)) if spent > min_seconds / 100 else 10 * n)
     return min(spent, *timer.repeat(REPEATS, n)) / n
+
+
+@dataclass(frozen=True)
+class StepTiming:
+    """Predicted and measured time of a step of a simulation, in seconds."""
+
+    integrator: str
+    predicted: float  # for a single run, before anything is compiled
+    one: float  # for a single run
+    batch: float  # per run of a batch, one thread
+
+
+def measure_step(mechanism: Mechanism, integrator: str, rows: int = BATCH_ROWS) -> StepTiming:
+    """Predict and measure a step without recording, as the difference of two runs of different length.
+
+    The steps are so short that the mechanism hardly moves, so the time does not depend on its motion.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism to simulate.
+    integrator
+        Name of the integrator.
+    rows
+        Runs in the batch.
+    """
+    simulator = Simulator(mechanism, integrator)
+    predicted = simulator.predicted
+
+    def run_seconds(steps: int, batch: int | None) -> float:
+        began = time.perf_counter()
+        seconds = steps * STEP_SECONDS
+        simulator.run(seconds, step=STEP_SECONDS, every=seconds, batch=batch, threads=1)
+        return time.perf_counter() - began
+
+    def measured(batch: int | None, guess: float) -> float:
+        runs = batch or 1
+        steps = max(2, int(REPEAT_SECONDS / (guess * runs)))
+        run_seconds(steps, batch)  # compiles
+        short, long = (min(run_seconds(n, batch) for _ in range(REPEATS)) for n in (steps, 3 * steps))
+        return (long - short) / (2 * steps * runs)
+
+    return StepTiming(integrator, predicted.one, measured(None, predicted.one), measured(rows, predicted.batch))
