@@ -29,10 +29,10 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "view.notebook:mechanism": ("model.mechanism",),
     "view.notebook:poles": ("sim.linear.linearisation",),
     "view.notebook:record": ("record.record",),
+    "view.notebook:schedule": ("scheduling.timetable",),
     "view.record_page:html": ("record.record",),
     "view.record_plot:plot": ("record.record",),
-    "view.schedule_page:frame": ("scheduling.timetable",),
-    "view.schedule_page:html": ("scheduling.timetable",),
+    "view.schedule_picture:html": ("scheduling.timetable",),
     "view.schedule_picture:svg": ("scheduling.timetable",),
 }
 

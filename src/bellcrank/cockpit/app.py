@@ -20,7 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketClose
 
 from bellcrank.cockpit.downloads import BusyError, RecordDownloads, pieces
-from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.guard import Guard, decoded_headers
 from bellcrank.cockpit.hub import Hub, log, log_failure
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
@@ -93,9 +93,7 @@ class FileEndpoints:
             "Content-Length": str(os.fstat(stream.fileno()).st_size),
         }
         closed = BackgroundTask(stream.close)  # a HEAD request does not read the pieces
-        return StreamingResponse(
-            pieces(stream), media_type="application/octet-stream", headers=headers, background=closed
-        )
+        return StreamingResponse(pieces(stream), 200, headers, "application/octet-stream", closed)
 
 
 def _missing_token() -> Response:
@@ -135,7 +133,7 @@ class RequestChecks:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+        headers = decoded_headers(scope)
         refusal = None
         if not self.guard.allows_host(headers.get("host")):
             refusal = PlainTextResponse("This computer does not answer to that name.\n", 421)

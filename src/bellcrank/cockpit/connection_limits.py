@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Collection
 from typing import Any
 
-from bellcrank.cockpit.guard import Guard
+from bellcrank.cockpit.guard import Guard, decoded_headers
 
 REQUEST_SECONDS = 10.0  # s, time limit of a request
 RESPONSE_SECONDS = 60.0  # s, time limit for reading an answer without token: the page, and a megabyte of script
@@ -67,6 +67,4 @@ class ConnectionLimits:
 
     def _has_token(self, line: Any) -> bool:
         """Return whether a connection has sent the token; an incomplete request counts as none."""
-        scope = getattr(line, "scope", None) or {"headers": []}
-        headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-        return self.guard.has_token(headers)
+        return self.guard.has_token(decoded_headers(getattr(line, "scope", None) or {"headers": []}))

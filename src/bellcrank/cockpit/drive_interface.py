@@ -90,6 +90,5 @@ class DriveInterface(Protocol):
         """Return the record."""
 
 
-DriveFactory = Callable[
-    [System, float, str, str], DriveInterface
-]  # (system, rate, integrator, method) to a drive that is not started
+# (system, rate, integrator, method) to a drive that is not started.
+DriveFactory = Callable[[System, float, str, str], DriveInterface]

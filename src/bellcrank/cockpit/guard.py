@@ -19,6 +19,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 SUBPROTOCOL, TOKEN_PREFIX = "bellcrank", "token."  # subprotocols of the websocket: ours, and the prefix of the token
@@ -34,6 +35,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def decoded_headers(scope: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers of a request's `scope` as text; their names are in lower case."""
+    return {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
 
 
 def host_name(header: str | None) -> str:

@@ -78,12 +78,8 @@ class Hub:
         """Return the deadline report as a message."""
         drive = self.session.drive
         report = drive.report()
-        report = {
-            **report,
-            "log": list(report.get("log", ()))[-REPORTED_LATE_PERIODS:],
-            "status": drive.snapshot().status,
-        }
-        return m.json_message("report", **plain(report))
+        newest = list(report.get("log", ()))[-REPORTED_LATE_PERIODS:]
+        return m.json_message("report", **plain({**report, "log": newest, "status": drive.snapshot().status}))
 
     def send_state(self) -> None:
         """Send one state to all pages, and release the levers if the driver does not hold them."""

@@ -15,18 +15,11 @@ import numpy as np
 
 from bellcrank import progress
 from bellcrank.actuators import IdealTorque
+from bellcrank.cockpit import servos
 from bellcrank.cockpit.drive_interface import Snapshot
-from bellcrank.cockpit.servos import (
-    Servos,
-    SliderRanges,
-    driven_inertia,
-    independent_joints,
-    servo_gains,
-    slider_ranges,
-    well_conditioned_joints,
-)
+from bellcrank.cockpit.servos import Servos, SliderRanges, driven_inertia
 from bellcrank.control.inverse_dynamics import InverseDynamics
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool
 from bellcrank.integrate import integrator
@@ -159,10 +152,9 @@ class Machine:
 
 def generic(m: Mechanism, slider_kind: str = "position") -> Machine:
     """Return a machine with sliders for the joints of `m`; `slider_kind` is "position" or "torque"."""
-    if slider_kind not in SLIDER_KINDS:
-        raise InputError(unknown("way to drive", slider_kind, SLIDER_KINDS))
+    check_known("way to drive", slider_kind, SLIDER_KINDS)
     start = np.asarray(m.assemble(m.neutral())[0] if m.loops else m.neutral(), float)
-    driven_joints = independent_joints(m, start)
+    driven_joints = servos.independent_joints(m, start)
     if not driven_joints:
         raise InputError(
             f'"{m.name}": {_immobility_reason(m)}, so there is no joint for a slider; give bellcrank.cockpit a Machine '
@@ -181,25 +173,19 @@ def _machine_with_sliders(m: Mechanism, slider_kind: str, start: Array, driven_j
     unit_of_joint = dict(zip(m.columns[1], units(m)[1], strict=True))
     control: Control
     if slider_kind == "torque":
-        inertia = driven_inertia(m, start[None], driven_joints)[0][0]
-        levers = [
-            _force_lever(m, name, unit_of_joint[name], k)
-            for name, k in zip(driven_joints, np.diag(inertia), strict=True)
-        ]
-        control = _pass_inputs
+        inertia = np.diag(driven_inertia(m, start[None], driven_joints)[0][0])
+        pairs = zip(driven_joints, inertia, strict=True)
+        levers = [_force_lever(m, name, unit_of_joint[name], k) for name, k in pairs]
+        control = inputs_as_forces
     else:
         size = {name: math.pi if unit == "rad" else typical_length(m) for name, unit in unit_of_joint.items()}
         driven_joints, ranges = _slider_ranges(m, start, driven_joints, size)
-        levers = [
-            Lever(name, unit_of_joint[name], *pair, None) for name, pair in zip(driven_joints, ranges.ends, strict=True)
-        ]
+        ends = dict(zip(driven_joints, ranges.ends, strict=True))
+        levers = [Lever(name, unit_of_joint[name], *pair, None) for name, pair in ends.items()]
         # Moving from end to end takes at least a second, even if the loops leave only a small range.
-        speeds = (
-            min(size[name] / 2.0, high - low) for name, (low, high) in zip(driven_joints, ranges.ends, strict=True)
-        )
-        control = _designed_servos(
-            m, start, driven_joints, ranges.paths, tuple(speeds), driven_inertia(m, start[None], driven_joints)[1][0]
-        )
+        speeds = tuple(min(size[name] / 2.0, high - low) for name, (low, high) in ends.items())
+        hold = driven_inertia(m, start[None], driven_joints)[1][0]
+        control = _designed_servos(m, start, driven_joints, ranges.paths, speeds, hold)
     actuators = [IdealTorque(name) for name in driven_joints]
     plant = system(m, actuators=actuators, control=control, inputs=dict.fromkeys(driven_joints, 0.0))
     return Machine(plant, tuple(levers), state_plots(m), tuple(float(x) for x in start), integrator=_integrator(plant))
@@ -224,11 +210,11 @@ def _slider_ranges(
     """
 
     def tried(moved: list[str]) -> tuple[float, SliderRanges]:
-        ranges = slider_ranges(m, start, moved, _joint_ranges(m, start, moved, [size[name] for name in moved]))
+        ranges = servos.slider_ranges(m, start, moved, _joint_ranges(m, start, moved, [size[name] for name in moved]))
         return min((high - low) / size[name] for name, (low, high) in zip(moved, ranges.ends, strict=True)), ranges
 
     range_share, ranges = tried(usual)
-    other = well_conditioned_joints(m, start) if m.loops and range_share < MIN_RANGE_SHARE else usual
+    other = servos.well_conditioned_joints(m, start) if m.loops and range_share < MIN_RANGE_SHARE else usual
     if len(other) == len(usual) and other != usual:
         other_share, other_ranges = tried(other)
         if other_share > range_share:
@@ -236,7 +222,7 @@ def _slider_ranges(
     return usual, ranges
 
 
-def _pass_inputs(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
+def inputs_as_forces(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
     """Pass the inputs on as forces: the controller of torque sliders."""
     return list(u)
 
@@ -266,7 +252,7 @@ def _designed_servos(
         [start[None], *(p[None] for p in poses), *ways[DESIGN_POSITION_STEP - 1 :: DESIGN_POSITION_STEP]]
     )
     most = max(MIN_DESIGN_POSITIONS, int(DESIGN_WORK / len(moved) ** 3))
-    designed_gains = servo_gains(m, positions[:: -(-len(positions) // most)], moved)
+    designed_gains = servos.servo_gains(m, positions[:: -(-len(positions) // most)], moved)
     places = tuple(float(start[i]) for i in _position_indices(m, moved))
     all_driven = not m.loops and len(moved) == m.nv == m.nq
     tree = InverseDynamics(m, lambda t: ([*places], [*places], [*places])) if all_driven else None

@@ -20,21 +20,21 @@ The changes of the ground, or all of it for a new page, are:
 from __future__ import annotations
 
 import json
-import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.ground.field import Patch
 
 Array = np.ndarray[Any, Any]
 PROTOCOL = 3
 MAX_MESSAGE_BYTES = 4096  # bytes of a message from a page
 MAX_VALUES = 256  # numbers in a message
+MAX_NUMBER = 1e12  # absolute value of a number in a message
 MAX_NAME_CHARACTERS = 64  # characters of a name in a message
 STATE, GROUND = 1, 2  # kinds of binary messages
 HEADER = struct.Struct("<BBHIQdfI")
@@ -46,70 +46,69 @@ class MessageError(InputError):
     """Invalid message from a page. The page gets a note, and the message has no other effect."""
 
 
-# -- from the page
+# -- from the page: "type" is the name of a class, in lower case
 
 
 @dataclass(frozen=True)
-class Input:
+class Message:
+    """Message from a page."""
+
+
+@dataclass(frozen=True)
+class Input(Message):
     """Positions of the levers, one number for each. Only the driver's message has an effect."""
 
     values: tuple[float, ...]
     n: int = 0
 
 
-@dataclass(frozen=True)
-class Blur:
+class Blur(Message):
     """Loss of focus of the page: the levers return to neutral at once."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Message):
     """Acknowledgement of the state with this serial number."""
 
     serial: int
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(Message):
     """Request of a viewer to drive."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Message):
     """Answer of the driver to the viewer who requested to drive."""
 
     grant: bool
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(Message):
     """End of driving by the driver."""
 
 
-@dataclass(frozen=True)
-class Pause:
+class Pause(Message):
     """Pause of the drive."""
 
 
-@dataclass(frozen=True)
-class Resume:
+class Resume(Message):
     """End of a pause."""
 
 
-@dataclass(frozen=True)
-class Reset:
+class Reset(Message):
     """Return to the start of the drive."""
 
 
 @dataclass(frozen=True)
-class Slow:
+class Slow(Message):
     """Slow motion."""
 
     factor: float  # 1 is real time
 
 
 @dataclass(frozen=True)
-class Switch:
+class Switch(Message):
     """Change of rate, integrator or method; the motion continues from the present state."""
 
     rate: float = 0.0  # 0 and "": no change
@@ -118,19 +117,18 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Pilot:
+class Pilot(Message):
     """Start of one of the machine's programs; "" returns to manual control."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Message):
     """Single step of a paused drive."""
 
 
 @dataclass(frozen=True)
-class Tune:
+class Tune(Message):
     """Change of a parameter of the machine."""
 
     name: str
@@ -138,67 +136,27 @@ class Tune:
 
 
 @dataclass(frozen=True)
-class Soil:
+class Soil(Message):
     """Change of the soil of the ground."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Message):
     """Start of a task with a score; "" ends it."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reach(Message):
     """Request for slider positions that move the tool to a point (x, y, z); only this page gets the answer."""
 
     point: tuple[float, ...]
 
 
-Message = (
-    Input
-    | Blur
-    | Seen
-    | Ask
-    | Answer
-    | Release
-    | Pause
-    | Resume
-    | Reset
-    | Slow
-    | Switch
-    | Pilot
-    | Step
-    | Tune
-    | Soil
-    | Task
-    | Reach
-)
-MESSAGES: dict[str, type[Any]] = {
-    kind.__name__.lower(): kind
-    for kind in (
-        Input,
-        Blur,
-        Seen,
-        Ask,
-        Answer,
-        Release,
-        Pause,
-        Resume,
-        Reset,
-        Slow,
-        Switch,
-        Pilot,
-        Step,
-        Tune,
-        Soil,
-        Task,
-        Reach,
-    )
-}
+MESSAGES: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in Message.__subclasses__()}
 
 
 def parse_message(text: str | bytes) -> Message:
@@ -214,58 +172,47 @@ def parse_message(text: str | bytes) -> Message:
     if not isinstance(data, dict):
         raise MessageError(f"a message that is not a JSON object: {text[:MAX_NAME_CHARACTERS]!r}.")
     name = data.pop("type", None)
-    if not isinstance(name, str) or name not in MESSAGES:
-        raise MessageError(unknown("message", str(name)[:MAX_NAME_CHARACTERS], MESSAGES))
+    check_known("message", name[:MAX_NAME_CHARACTERS] if isinstance(name, str) else name, MESSAGES, "", MessageError)
     kind = MESSAGES[name]
     known_fields = {f.name: f for f in fields(kind)}
     for key in data:
-        if key not in known_fields:
-            raise MessageError(f'message "{name}": {unknown("field", key[:MAX_NAME_CHARACTERS], known_fields)}')
+        check_known("field", key[:MAX_NAME_CHARACTERS], known_fields, f'message "{name}"', MessageError)
     values = {}
     for key, f in known_fields.items():
         if key in data:
-            values[key] = _CHECKS[str(f.type)](f'message "{name}", {key}', data[key])
+            values[key] = _checked(f'message "{name}", {key}', str(f.type), data[key])
         elif f.default is MISSING:
             raise MessageError(f'message "{name}" has no "{key}".')
-    message: Message = kind(**values)
-    return message
+    return kind(**values)
 
 
 def _reject_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _number(where: str, x: Any) -> float:
-    if isinstance(x, bool) or not isinstance(x, (int, float)) or not abs(x) < 1e12 or not math.isfinite(x):
-        raise MessageError(f"{where}: expected a finite number, got {str(x)[:MAX_NAME_CHARACTERS]}.")
-    return float(x)
+def _is(x: Any, kind: Any) -> bool:
+    return isinstance(x, kind) and not isinstance(x, bool)
 
 
-def _count(where: str, x: Any) -> int:
-    if isinstance(x, bool) or not isinstance(x, int) or not 0 <= x < 2**32:
-        raise MessageError(f"{where}: expected a whole number below 2^32, got {str(x)[:MAX_NAME_CHARACTERS]}.")
-    return x
+# Type of a field -> whether a value fits, and what is expected.
+_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "float": (lambda x: _is(x, int | float) and abs(x) < MAX_NUMBER, "a finite number"),
+    "int": (lambda x: _is(x, int) and 0 <= x < 2**32, "a whole number below 2^32"),
+    "bool": (lambda x: isinstance(x, bool), "true or false"),
+    "str": (lambda x: isinstance(x, str) and len(x) <= MAX_NAME_CHARACTERS, "a name"),
+}
 
 
-def _flag(where: str, x: Any) -> bool:
-    if not isinstance(x, bool):
-        raise MessageError(f"{where}: expected true or false, got {str(x)[:MAX_NAME_CHARACTERS]}.")
-    return x
-
-
-def _text(where: str, x: Any) -> str:
-    if not isinstance(x, str) or len(x) > MAX_NAME_CHARACTERS:
-        raise MessageError(f"{where}: expected a name, got {str(x)[:MAX_NAME_CHARACTERS]}.")
-    return x
-
-
-def _numbers(where: str, x: Any) -> tuple[float, ...]:
-    if not isinstance(x, list) or len(x) > MAX_VALUES:
-        raise MessageError(f"{where}: expected a list of at most {MAX_VALUES} numbers.")
-    return tuple(_number(where, v) for v in x)
-
-
-_CHECKS = {"float": _number, "int": _count, "bool": _flag, "str": _text, "tuple[float, ...]": _numbers}
+def _checked(where: str, kind: str, x: Any) -> Any:
+    """Return the value of a field of this `kind`, or raise a MessageError."""
+    if kind == "tuple[float, ...]":
+        if not isinstance(x, list) or len(x) > MAX_VALUES:
+            raise MessageError(f"{where}: expected a list of at most {MAX_VALUES} numbers.")
+        return tuple(_checked(where, "float", v) for v in x)
+    fits, expected = _CHECKS[kind]
+    if not fits(x):
+        raise MessageError(f"{where}: expected {expected}, got {str(x)[:MAX_NAME_CHARACTERS]}.")
+    return float(x) if kind == "float" else x
 
 
 # -- from the server

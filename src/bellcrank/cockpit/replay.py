@@ -36,18 +36,14 @@ def pack_replay(run: Record, names: Sequence[str], poses: Callable[[Array], Arra
     """
     rows_kept = np.arange(len(run))[:: max(1, -(-len(run) // MAX_ROWS))]
     t = np.ascontiguousarray(run.t[rows_kept], "<f8")
-    pose_rows = (
-        poses(np.ascontiguousarray(run.q[rows_kept])).reshape(len(rows_kept), -1)
-        if len(rows_kept)
-        else np.empty((0, 0))
-    )
-    columns = [run[name][rows_kept] for name in names if name in run.names]
-    rows = np.concatenate([pose_rows, np.stack(columns, -1)], axis=1) if len(rows_kept) else pose_rows
-    span = (float(t[0]), float(t[-1])) if len(rows_kept) else (0.0, 0.0)
+    rows, span = np.empty((0, 0)), (0.0, 0.0)
+    if len(rows_kept):
+        pose_rows = poses(np.ascontiguousarray(run.q[rows_kept])).reshape(len(rows_kept), -1)
+        columns = [run[name][rows_kept] for name in names if name in run.names]
+        rows, span = np.concatenate([pose_rows, np.stack(columns, -1)], axis=1), (float(t[0]), float(t[-1]))
     base, patches = ground.history(*span) if ground is not None else (np.empty(0), [])
-    changes = [
-        (p.t, height, p.load, p.dug, cell) for p in patches for cell, height in (p.cells or {NO_CELL: 0.0}).items()
-    ]
+    changed = [(p, cell, height) for p in patches for cell, height in (p.cells or {NO_CELL: 0.0}).items()]
+    changes = [(p.t, height, p.load, p.dug, cell) for p, cell, height in changed]
     when, *numbers, cells = zip(*changes, strict=True) if changes else ([], [], [], [], [])
     head = np.array([len(rows_kept), rows.shape[1], len(changes), base.size], "<u4")
     floats = [rows.ravel(), base.ravel(), *numbers]

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.function_compilation import compile_graph
-from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.graph import trace
-from bellcrank.model import Frame, Mechanism
-from bellcrank.model.internal_frames import tree_of
+from bellcrank.model import Mechanism
 from bellcrank.view import scene
 from bellcrank.view.machine_shapes import joint_data
 
@@ -31,17 +29,11 @@ def scene_data(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:
     """Return a kernel of `m` from q (..., nq) to (..., bodies, 12), rows of the 3x4 poses of all body frames."""
-    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
-    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
+    placements = scene.placements(m)
 
     def placed(q: Any) -> dict[str, Any]:
-        placements, out = poses(tree, list(q)), []
-        for mark in marks:
-            link, R_FB, p_FB = tree.frames[mark]
-            R_WF, p_WF = placements[link]
-            p, R = p_WF + R_WF @ p_FB, R_WF.times(R_FB)
-            out.append([x for row, t in zip(R.rows, p, strict=True) for x in (*row, t)])
-        return {"poses": out}
+        rows = (zip(R.rows, p, strict=True) for R, p in placements(list(q)))
+        return {"poses": [[x for row, t in body for x in (*row, t)] for body in rows]}
 
     graph = trace(f"{m.name}.stage", placed, {"q": (m.nq,)}, m.parameters)
     kernel: Callable[[Array], Array] = compile_graph(graph, name="poses", parameters=m.parameters)

@@ -27,7 +27,6 @@ from bellcrank.cockpit.messages import MAX_MESSAGE_BYTES
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError
 
-PORT = 8731
 LOGGERS = ("asyncio", "uvicorn.error", "bellcrank.cockpit")
 
 

@@ -87,9 +87,8 @@ def well_conditioned_joints(m: Mechanism, q: Any) -> list[str]:
         dependent.append(int(np.argmax((remainder * remainder).sum(axis=0))))
         along = remainder[:, dependent[-1]] / np.linalg.norm(remainder[:, dependent[-1]])
         remainder = remainder - np.outer(along, along @ remainder)
-    return [
-        name for k, name in enumerate(m.columns[1]) if k not in (*dependent, *elastic_indices) and name in m.columns[0]
-    ]
+    others = (*dependent, *elastic_indices)
+    return [name for k, name in enumerate(m.columns[1]) if k not in others and name in m.columns[0]]
 
 
 def rigid_accelerations(m: Mechanism, q: Array, forces: Array) -> Array:
@@ -106,11 +105,8 @@ def rigid_accelerations(m: Mechanism, q: Array, forces: Array) -> Array:
     forces
         Generalised forces, shape (..., nv).
     """
-    a, elastic_indices, still = (
-        np.asarray(m.forward_dynamics(q, np.zeros(m.nv), forces)),
-        elastic_coordinates(m),
-        np.zeros(m.nv),
-    )
+    elastic_indices, still = elastic_coordinates(m), np.zeros(m.nv)
+    a = np.asarray(m.forward_dynamics(q, still, forces))
     if not elastic_indices:
         return a
     units = np.eye(m.nv)[[*elastic_indices]]
@@ -230,11 +226,8 @@ def slider_ranges(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[t
 def _corners(home: Array, box: Array) -> Array:
     """Return corners of the box around home and points on its faces; all corners if they are few, else random ones."""
     n, rng = len(home), np.random.default_rng(0)
-    signs = (
-        np.array(list(product((-1.0, 1.0), repeat=n)))
-        if 2**n <= MAX_CORNERS
-        else rng.choice([-1.0, 1.0], (MAX_CORNERS, n))
-    )
+    few = 2**n <= MAX_CORNERS
+    signs = np.array(list(product((-1.0, 1.0), repeat=n))) if few else rng.choice([-1.0, 1.0], (MAX_CORNERS, n))
     sides = rng.uniform(-1.0, 1.0, (MAX_CORNERS, n))
     sides /= np.abs(sides).max(axis=-1, keepdims=True)
     ways = np.concatenate([signs, sides])
@@ -324,9 +317,7 @@ class Servos:
             errors.append(error)
         if self.tree is not None:
             still = [0.0] * len(self.moved)
-            torques, first = (
-                self.tree.torque(list(q), list(v), accelerations),
-                self.tree.torque(self.start, still, still),
-            )
+            torques = self.tree.torque(list(q), list(v), accelerations)
+            first = self.tree.torque(self.start, still, still)
             forces = [float(h) + a - b for h, a, b in zip(self.hold, torques, first, strict=True)]
         return forces, [*rates, *errors]

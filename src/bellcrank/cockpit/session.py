@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.cockpit.replay import pack_replay, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.ground.contact import Digger
 from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
@@ -162,8 +162,8 @@ class Session:
 
     def start_pilot(self, name: str) -> None:
         """Start the program `name`, or end a program if empty."""
-        if name and name not in self.machine.pilots:
-            raise InputError(unknown("program", name, self.machine.pilots))
+        if name:
+            check_known("program", name, self.machine.pilots)
         self.pilot = name
         self._pilot = self.machine.pilots[name]() if name else None
         if not name:
@@ -181,12 +181,8 @@ class Session:
         method
             Method of forward dynamics; empty keeps the present one.
         """
-        new_settings = replace(
-            self.settings,
-            rate=rate or self.settings.rate,
-            integrator=integrator or self.settings.integrator,
-            method=method or self.settings.method,
-        )
+        changes = {"rate": rate, "integrator": integrator, "method": method}
+        new_settings = Settings(**asdict(self.settings) | {key: x for key, x in changes.items() if x})
         if self.check_settings(new_settings) == self.settings:
             return
         if not self._switch_lock.acquire(blocking=False):
@@ -197,9 +193,8 @@ class Session:
                 self.compiling += f" ({slow})"
             with garbage_collection_paused():  # garbage collection would delay states by 0.3 s each time
                 new_drive = self._new_drive(new_settings)
-                self._copy_state(
-                    new_drive
-                )  # loops need code for the present state: compiled now, not while the drive is paused
+                # Loops need code for the present state: compiled now, not while the drive is paused.
+                self._copy_state(new_drive)
             with self._swap_lock:
                 if not self._stopped:
                     self._replace(new_drive, new_settings)
@@ -239,8 +234,7 @@ class Session:
         if s.rate not in RATES:
             raise InputError(f"rate is {s.rate:g}; expected one of {', '.join(map(str, RATES))} steps per second.")
         for what, name, known in (("integrator", s.integrator, INTEGRATORS), ("method", s.method, self.methods)):
-            if name not in known:
-                raise InputError(unknown(what, name, known))
+            check_known(what, name, known)
         return s
 
     @property

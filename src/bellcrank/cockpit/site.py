@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.cockpit import messages
 from bellcrank.cockpit.messages import Soil, Tune
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.ground.soils import SOILS, soil_named
 from bellcrank.ground.tasks import TASKS, DigTask
 
@@ -36,8 +36,7 @@ class Site:
     def set_parameter(self, name: str, value: float) -> None:
         """Set the parameter `name` of the machine to `value`, which must lie within its bounds."""
         tunes = {x.name: x for x in self.session.machine.tunes}
-        if name not in tunes:
-            raise InputError(unknown("parameter of this machine", name, tunes))
+        check_known("parameter of this machine", name, tunes)
         x = tunes[name]
         if not x.low <= value <= x.high:
             raise InputError(f"{x.label}: {value:g} {x.unit}; expected {x.low:g} to {x.high:g}.")
@@ -51,8 +50,8 @@ class Site:
 
     def set_task(self, name: str) -> None:
         """Start the task `name`, or end the task if empty; its score refers to the present ground."""
-        if name and name not in TASKS:
-            raise InputError(unknown("task", name, TASKS))
+        if name:
+            check_known("task", name, TASKS)
         self.task = TASKS[name]() if name else None
         self._score_calls = 0
 

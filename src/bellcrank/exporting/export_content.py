@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.build import graphs
 from bellcrank.build.compilation import Where
 from bellcrank.build.kernels import column_names
+from bellcrank.cockpit.machines import inputs_as_forces
 from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
@@ -166,11 +167,7 @@ def _warn_of_rest(simulator: Simulator) -> None:
 def effort_driven(m: Mechanism) -> System:
     """Return the mechanism `m` as a system with a force on every joint as its inputs, "elbow.effort"."""
     names = {f"{name}.effort": 0.0 for name in m.columns[1]}
-    return system(m, control=_pass_inputs, inputs=names)
-
-
-def _pass_inputs(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
-    return list(u)
+    return system(m, control=inputs_as_forces, inputs=names)
 
 
 def named_graph(m: Mechanism | None, quantity: Any, calls: bool = True) -> tuple[str, Graph]:

@@ -293,7 +293,7 @@ class Schedule:
         str
             HTML text.
         """
-        return str(lazy_import("view.schedule_page:html")(self))
+        return str(lazy_import("view.schedule_picture:html")(self))
 
     def svg(self) -> str:
         """Return the same chart as a static picture.
@@ -306,7 +306,7 @@ class Schedule:
         return str(lazy_import("view.schedule_picture:svg")(self))
 
     def _repr_html_(self) -> str:
-        return str(lazy_import("view.schedule_page:frame")(self))
+        return str(lazy_import("view.notebook:schedule")(self))
 
     def __repr__(self) -> str:
         return f"<Schedule of {single_line(f'{self.tasks.name} on {self.machine.name}')}: {len(self.tasks)} tasks>"

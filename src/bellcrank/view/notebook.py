@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bellcrank.graph import Graph
     from bellcrank.graph.graph import Count
     from bellcrank.record.record import Record
+    from bellcrank.scheduling.timetable import Schedule
 
 MAX_PICTURE_NODES = 60  # maximum number of nodes of a graph that is drawn; a larger graph is listed
 MAX_LISTED_LINES = 40  # listed lines of a graph
@@ -74,6 +75,11 @@ def record(run: Record) -> str:
     if not np.isfinite(run.t).any():
         return text(str(run))
     return frame(repr(run)[1:-1], run.html(), 640)
+
+
+def schedule(s: Schedule) -> str:
+    """Return the page of the schedule `s`."""
+    return frame(s.tasks.name, s.html())
 
 
 def poles(shown: str, eigenvalues: Sequence[complex], discrete: bool) -> str:

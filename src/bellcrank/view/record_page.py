@@ -5,7 +5,6 @@ A long record is decimated: the page has at most MAX_ROWS rows, every k-th of th
 
 from __future__ import annotations
 
-import base64
 import json
 import operator
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from bellcrank.record.summary import value_text
 from bellcrank.sequences import sequence_elements
 from bellcrank.view import machine_shapes, palette, scene
 from bellcrank.view.flexible_shapes import largest_stress
-from bellcrank.view.self_contained_page import page
+from bellcrank.view.self_contained_page import packed, page
 
 if TYPE_CHECKING:
     from bellcrank.model import Mechanism
@@ -120,10 +119,8 @@ def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
         "full": look.full_load if look else 1.0, "joints": machine_shapes.joint_data(m),
     }  # fmt: skip
     if look and not bundled:
-        scene_data["notes"] = [
-            *scene_data["notes"],
-            "drawn with simple shapes: the page's scripts are not built (make page)",
-        ]
+        note = "drawn with simple shapes: the page's scripts are not built (make page)"
+        scene_data["notes"] = [*scene_data["notes"], note]
     return scene_data | {"world": world if bundled and (look or meshed) else None}
 
 
@@ -148,28 +145,14 @@ def decimated(rows: Array, most: int) -> Array:
     return rows if k == 1 else np.append(rows[:-1:k], rows[-1])
 
 
-def packed(values: Array, dtype: str) -> str:
-    """Return `values` as binary numbers of type `dtype` in base64."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
-
-
 def ground(run: Record) -> dict[str, Any] | None:
     """Return the dug heights of `run` for the replay."""
     dug = run.ground
     if dug is None:
         return None
-    numbers = {
-        "t": packed(dug.t, "<f8"),
-        "cells": packed(dug.cells, "<u4"),
-        "heights": packed(dug.heights, "<f4"),
-    }
-    return {
-        "level": dug.level,
-        "cell": dug.cell,
-        "rows": dug.rows,
-        "first": packed(dug.first, "<f4"),
-        **numbers,
-    }
+    types = {"first": "<f4", "t": "<f8", "cells": "<u4", "heights": "<f4"}
+    numbers = {name: packed(getattr(dug, name), dtype) for name, dtype in types.items()}
+    return {"level": dug.level, "cell": dug.cell, "rows": dug.rows, **numbers}
 
 
 # -- texts
@@ -186,13 +169,8 @@ def subtitle(run: Record, lane: tuple[int, ...], rows: int, shown: int) -> str:
 def facts(run: Record, lane: tuple[int, ...]) -> list[list[str]]:
     """Return value, unit and label of the main facts about run `lane` of `run`."""
     m, provenance = run.mechanism, run.provenance
-    out = [
-        [
-            f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}",
-            "s",
-            "shown" if "part" in provenance else "simulated",
-        ]
-    ]
+    duration = f"{np.nanmax(run.t[lane]) - np.nanmin(run.t[lane]):.6g}"
+    out = [[duration, "s", "shown" if "part" in provenance else "simulated"]]
     if m is not None:
         freedom = m.loop_analysis.mobility if m.loops else m.nv
         out += [[str(len(m.bodies)), "", "moving bodies"], [str(freedom), "", "degrees of freedom"]]

@@ -8,22 +8,26 @@ prismatic joints boxes along it on a rod, spherical joints balls.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from bellcrank.dynamics.tree_sweeps import poses as link_poses
+from bellcrank.formats.visuals import read_visuals
+from bellcrank.meshes import simplify
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.parts import Array
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.view.flexible_shapes import flexible_shapes
-from bellcrank.view.mesh_shapes import mesh_shapes
+from bellcrank.view.self_contained_page import packed
 
 Shape = dict[str, Any]
 BAR_RADIUS_RATIO = 0.085  # radius of a bar, relative to the typical length of bars
 MIN_LENGTH_RATIO = 0.06  # minimum of the typical length, relative to the scene's radius: finer parts would be invisible
+MIN_TRIANGLES = 60  # minimum number of triangles of a mesh
 SLIDING_KINDS = ("prismatic", "cylindrical")
 MAX_MOTION_RATIO = 3.0  # maximum radius of the shown region, relative to the mechanism
 
@@ -70,18 +74,34 @@ def _sphere(points: Array, least: float) -> tuple[Array, float]:
 
 def poses(m: Mechanism, q: Array) -> Array:
     """Return [x y z qx qy qz qw] of all body frames of `m`, (rows, bodies, 7), for positions `q` (rows, nq)."""
-    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
-    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
-    placements = link_poses(tree, list(np.asarray(q, float).T))
     out = np.empty((len(q), len(m.bodies), 7))
-    for i, mark in enumerate(marks):
-        link, R_FB, p_FB = tree.frames[mark]
-        R_WF, p_WF = placements[link]
-        for k, x in enumerate(p_WF + R_WF @ p_FB):
+    for i, (R, p) in enumerate(placements(m)(list(np.asarray(q, float).T))):
+        for k, x in enumerate(p):
             out[:, i, k] = x
-        elements = [np.broadcast_to(x, len(q)) for row in R_WF.times(R_FB).rows for x in row]
+        elements = [np.broadcast_to(x, len(q)) for row in R.rows for x in row]
         out[:, i, 3:] = _quaternions(np.stack(elements, axis=-1))
     return out
+
+
+def placements(m: Mechanism) -> Callable[[list[Any]], Iterator[tuple[Any, Any]]]:
+    """Return a function from positions, of any scalar, to rotation and position of each body frame of `m`."""
+    marks = {str(i): Frame(str(i), b.name) for i, b in enumerate(m.bodies)}  # the user's frames may have other origins
+    tree = tree_of(m.bodies, m.joints, marks, m.gravity, m.ground, m.flexible)
+
+    def placed(q: list[Any]) -> Iterator[tuple[Any, Any]]:
+        of_links = link_poses(tree, q)
+        for mark in marks:
+            link, R_FB, p_FB = tree.frames[mark]
+            R_WF, p_WF = of_links[link]
+            yield R_WF.times(R_FB), p_WF + R_WF @ p_FB
+
+    return placed
+
+
+def in_world(pose: Array, points: Any) -> Array:
+    """Return `points` of a body in the world, by the body's `pose` [x y z qx qy qz qw]; both may have leading axes."""
+    u, w = pose[..., 3:6], pose[..., 6:]
+    return np.asarray(pose[..., :3] + points + 2 * np.cross(u, np.cross(u, points) + w * points))
 
 
 def _quaternions(R: Array) -> Array:
@@ -103,6 +123,20 @@ def _quaternions(R: Array) -> Array:
 
 
 # -- shapes
+
+
+def mesh_shapes(m: Mechanism, triangles: int) -> tuple[list[Shape], list[str]]:
+    """Return shapes of kind "mesh" of `m`, with at most about `triangles` together, and notes on missing meshes."""
+    visual_meshes, notes = read_visuals(m)
+    total_triangles = sum(len(v.mesh.triangles) for v in visual_meshes)
+    shapes = []
+    for v in visual_meshes:
+        share = max(MIN_TRIANGLES, int(triangles * len(v.mesh.triangles) / max(total_triangles, 1)))
+        simplified = simplify(v.mesh, share) if total_triangles > triangles else v.mesh
+        if len(simplified.triangles):
+            numbers = {"corners": packed(simplified.corners, "<f4"), "faces": packed(simplified.triangles, "<u4")}
+            shapes.append({"kind": "mesh", "body": v.body, "colour": [float(x) for x in v.colour], **numbers})
+    return shapes, notes
 
 
 def typical_length(m: Mechanism) -> float:
@@ -189,9 +223,8 @@ def _ground(m: Mechanism, unit: float) -> list[Shape]:
 def _frames(m: Mechanism) -> list[dict[str, Any]]:
     """Return points that can draw a trace: frames on moving bodies, then centres of the outermost bodies."""
     index = {b.name: i for i, b in enumerate(m.bodies)}
-    points = [
-        {"name": f.name, "body": index[f.body], "point": list(f.point)} for f in m.frames.values() if f.body in index
-    ]
+    moving = [f for f in m.frames.values() if f.body in index]
+    points = [{"name": f.name, "body": index[f.body], "point": list(f.point)} for f in moving]
     leaves = [b for b in m.bodies if not any(j.parent == b.name for j in m.joints)]
     return points + [{"name": f"centre of {b.name}", "body": index[b.name], "point": list(b.com)} for b in leaves]
 
@@ -200,9 +233,8 @@ def _body_points(m: Mechanism, placed: Array) -> Array:
     """Return joints and centres of mass of the bodies in the world, (rows, points, 3)."""
     points = [placed[:, :, :3]]
     for i, b in enumerate(m.bodies):
-        u, w = placed[:, i, 3:6], placed[:, i, 6:]
-        c = np.broadcast_to(b.com, u.shape)
-        points.append((placed[:, i, :3] + c + 2 * np.cross(u, np.cross(u, c) + w * c))[:, None])
+        com = np.broadcast_to(b.com, (len(placed), 3))
+        points.append(in_world(placed[:, i], com)[:, None])
     points.append(np.zeros((len(placed), 1, 3)) if not _has_floating_base(m) else placed[:, :1, :3])
     return np.concatenate(points, axis=1)
 

@@ -1,4 +1,7 @@
-"""Schedule as SVG: processors down, time across, tasks coloured by step, messages as arrows, critical path in red."""
+"""Schedule as a self-contained page, and as SVG.
+
+The picture has processors down, time across, tasks coloured by step, messages as arrows, and the critical path in red.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from bellcrank.quoting import xml
 from bellcrank.view import palette
+from bellcrank.view.self_contained_page import page
 
 if TYPE_CHECKING:
     from bellcrank.scheduling.timetable import Message, Schedule
 
+GENERATOR = "bellcrank schedule"  # mark of our files
+SCRIPTS = ("data.js", "chart.js", "page.js")
 WIDTH, LEFT, RIGHT, ROW, BOX, HEAD = 1200, 64, 24, 34, 22, 92
 LETTER_PX = 6.1  # mean width of a letter in a task's name
 MAX_ARROWS = 600  # if there are more messages, only those of the critical path are drawn
@@ -20,6 +26,11 @@ MAX_ARROWS = 600  # if there are more messages, only those of the critical path 
 def svg(s: Schedule) -> str:
     """Draw the schedule `s`."""
     return _Picture(s).text()
+
+
+def html(s: Schedule) -> str:
+    """Return the page of the schedule `s`, whose data are `Schedule.json()`."""
+    return page("view/schedule_web", f"{s.tasks.name} on {s.machine.name}", GENERATOR, SCRIPTS, s.json())
 
 
 class _Picture:
@@ -51,7 +62,7 @@ class _Picture:
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" '
             f'height="{self.height}" role="img" aria-label="{title}" font-family="system-ui, sans-serif">',
-            "<!-- bellcrank schedule -->",
+            f"<!-- {GENERATOR} -->",
             f"<title>{title}</title>",
             f"<style>{palette.css_classes()}</style>",
             f"<defs>{_arrow_head('tip')}{_arrow_head('hot')}</defs>",

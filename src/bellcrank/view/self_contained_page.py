@@ -5,8 +5,12 @@ Such a page fetches nothing, and its content security policy forbids it.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from typing import Any
+
+import numpy as np
 
 from bellcrank.quoting import script, xml
 from bellcrank.version import __version__
@@ -74,6 +78,11 @@ def page(
         name, mark, after = piece.partition("}}")
         out.append(pieces[name] + after if mark else piece)
     return "".join(out)
+
+
+def packed(values: Any, dtype: str) -> str:
+    """Return `values` as binary numbers of type `dtype` in base64."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype).tobytes()).decode()
 
 
 def themes(light: str, dark: str) -> str:

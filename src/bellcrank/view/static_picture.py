@@ -47,10 +47,8 @@ def simple_shapes(m: Mechanism, scene_data: dict[str, Any]) -> list[dict[str, An
 
 def projection(scene_data: dict[str, Any], centre: Array) -> tuple[Callable[[Any], Array], float]:
     """Return the projection of points to picture and depth for `scene_data` around `centre`, and its scale."""
-    to_eye, scale = (
-        _view_rotation(np.asarray(scene_data["up"])),
-        (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(scene_data["radius"], 1e-9),
-    )
+    to_eye = _view_rotation(np.asarray(scene_data["up"]))
+    scale = (min(WIDTH, HEIGHT) / 2 - MARGIN) / max(scene_data["radius"], 1e-9)
 
     def seen(p: Any) -> Array:
         x, y, z = to_eye @ (np.asarray(p, float) - centre) * scale
@@ -75,10 +73,7 @@ def _view_rotation(up: Array) -> Array:
 def _world(pose: Array | None, point: Any) -> Array:
     """Return a point of a body in the world, by the pose [x y z qx qy qz qw] of the body; None is the ground."""
     p = np.asarray(point, float)
-    if pose is None:
-        return p
-    u, w = pose[3:6], pose[6]
-    return np.asarray(pose[:3] + p + 2 * np.cross(u, np.cross(u, p) + w * p))
+    return p if pose is None else scene.in_world(pose, p)
 
 
 def shape_elements(shape: dict[str, Any], placed: Array, project: Any, scale: float) -> list[DrawnElement]:
@@ -99,9 +94,8 @@ def shape_elements(shape: dict[str, Any], placed: Array, project: Any, scale: fl
     pose = placed[body] if body >= 0 else None
     colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY
     if shape["kind"] == "bar":
-        return [
-            _line(project(_world(pose, shape["a"])), project(_world(pose, shape["b"])), 2 * shape["ra"] * scale, colour)
-        ]
+        a, b = (project(_world(pose, shape[end])) for end in "ab")
+        return [_line(a, b, 2 * shape["ra"] * scale, colour)]
     if shape["kind"] == "rod":
         parent = placed[shape["parent"]] if shape["parent"] >= 0 else None
         a, b = project(_world(parent, shape["from"])), project(_world(pose, (0.0, 0.0, 0.0)))
@@ -146,10 +140,8 @@ def flexible_elements(m: Mechanism, q: Array, placed: Array, project: Any, scale
         for a, b, s in zip(spots, spots[1:], o.slices, strict=False):
             drawn.append(_line(a, b, 2 * scale * max(float(np.hypot(*c)) for c in s.corners), STEEL))
         if o.skin:
-            spots = [
-                spot(o.skin.body, p, shift, o.skin.coordinates)
-                for p, shift in zip(o.skin.points, o.skin.shift, strict=True)
-            ]
+            pairs = zip(o.skin.points, o.skin.shift, strict=True)
+            spots = [spot(o.skin.body, p, shift, o.skin.coordinates) for p, shift in pairs]
             edges = {tuple(sorted(pair)) for cell in o.skin.cells for pair in combinations(cell, 2)}
             drawn += [_line(spots[a], spots[b], 1.0, STEEL) for a, b in sorted(edges)]
     return drawn
