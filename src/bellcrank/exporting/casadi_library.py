@@ -93,12 +93,11 @@ class CasadiFunction:
         """Return the function with arrays in CasADi's layout: by columns, results reduced to structural nonzeros."""
         tape, elements = Tape(), dict[tuple[str, int], Any]()
         for name, shape in self.graph.inputs.items():
-            elements |= {
-                (name, k): tape.node("input", name, position) for position, k in enumerate(column_major_order(shape))
-            }
+            order = column_major_order(shape)
+            elements |= {(name, k): tape.node("input", name, position) for position, k in enumerate(order)}
         results, outputs = copy_to_tape(self.graph, tape, elements), dict[str, Array]()
         for name, array in results.items():
-            nonzeros = [x for x in array.reshape(matrix_shape(array.shape)).T.flat if isinstance(x, Node) or x != 0.0]
+            nonzeros = list(filter(is_structural, array.reshape(matrix_shape(array.shape)).T.flat))
             outputs[name] = np.empty(len(nonzeros), dtype=object)
             outputs[name][:] = nonzeros
         inputs = {name: (math.prod(shape),) for name, shape in self.graph.inputs.items()}
@@ -153,6 +152,11 @@ def column_major_order(shape: Sequence[int]) -> list[int]:
     return [int(k) for k in np.arange(math.prod(shape)).reshape(matrix_shape(shape)).T.flat]
 
 
+def is_structural(x: Any) -> bool:
+    """Return whether the element `x` of a result is a structural nonzero."""
+    return isinstance(x, Node) or x != 0.0
+
+
 def dense_pattern(rows: int, columns: int) -> list[int]:
     """Return CasADi's pattern of a dense matrix with `rows` rows and `columns` columns."""
     return [rows, columns, 1]
@@ -160,7 +164,7 @@ def dense_pattern(rows: int, columns: int) -> list[int]:
 
 def sparse_pattern(array: Array) -> list[int]:
     """Return CasADi's pattern of `array`: rows, columns, start of each column, row of each structural nonzero."""
-    columns = [[i for i, x in enumerate(c) if isinstance(x, Node) or x != 0.0] for c in array.T]
+    columns = [[i for i, x in enumerate(c) if is_structural(x)] for c in array.T]
     begins = np.cumsum([0, *map(len, columns)])
     return [*array.shape, *(int(x) for x in begins), *(i for c in columns for i in c)]
 

@@ -17,9 +17,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from bellcrank.buffers import POISON_BYTE, POISONED
-from bellcrank.errors import CompileError, InputError, brief, unknown
+from bellcrank.errors import CompileError, InputError, brief, check_known
 
 # FMI 3 name of a platform: zig's name, FMI 2 name ("" if it has none), and suffix of libraries.
 PLATFORMS = {
@@ -51,8 +52,7 @@ def chosen_platforms(platforms: Sequence[str] | str) -> list[str]:
         raise InputError(f'platforms is {brief(platforms)}; expected a list of names, or "all".')
     wanted = list(PLATFORMS) if platforms == "all" else [platforms] if isinstance(platforms, str) else list(platforms)
     for name in wanted:
-        if name not in PLATFORMS:
-            raise InputError(f'{unknown("platform", name, PLATFORMS)} "all" is all of them.')
+        check_known("platform", name, PLATFORMS, advice=' "all" is all of them.')
     return wanted or [host_platform()]
 
 
@@ -66,9 +66,8 @@ def compiler_command(target: str, portable: bool = False) -> list[str]:
     if target == host_platform() and system_compiler is not None and not (portable and has_ziglang):
         return [system_compiler]
     if not has_ziglang:
-        what = (
-            f"{target} is not this computer" if system_compiler else "no C compiler (cc, gcc or clang) is on the PATH"
-        )
+        none = "no C compiler (cc, gcc or clang) is on the PATH"
+        what = f"{target} is not this computer" if system_compiler else none
         raise CompileError(f"export: {what}; `pip install ziglang` has a compiler for every platform.")
     return [sys.executable, "-m", "ziglang", "cc", "-target", PLATFORMS[target][0], *QUICK_FLAGS]
 
@@ -84,16 +83,13 @@ def compile_library(files: Mapping[str, str], target: str, portable: bool = Fals
             (folder / file).write_text(text, encoding="utf-8")
         sources = [file for file in files if file.endswith(".c")]
         if "windows" not in target:
-            link_flags = (
-                [NO_STDLIB_FLAG, "-lc", *(["-Wl,-z,defs"] if "linux" in target else [])]
-                if "ziglang" in compiler
-                else []
-            )
-            _run([*compiler, *FLAGS, *poison_flags(*compiler), *sources, "-o", "made", "-lm", *link_flags], folder)
+            defined = ["-Wl,-z,defs"] if "linux" in target else []
+            link_flags = [NO_STDLIB_FLAG, "-lc", *defined] if "ziglang" in compiler else []
+            run([*compiler, *FLAGS, *poison_flags(*compiler), *sources, "-o", "made", "-lm", *link_flags], folder)
         elif "ziglang" in compiler:
             _compile_dll(compiler, sources, folder)
         else:
-            _run([*compiler, *_flags_without("-fPIC"), *sources, "-o", "made"], folder)
+            run([*compiler, *_flags_without("-fPIC"), *sources, "-o", "made"], folder)
         return (folder / "made").read_bytes()
 
 
@@ -118,15 +114,30 @@ def _compile_dll(compiler: Sequence[str], sources: Sequence[str], folder: Path) 
     given = [*sources, str(SOURCES / "windows.c")]
     objects = [f"{k}.o" for k in range(len(given))]
     for source, object_file in zip(given, objects, strict=True):
-        _run([*compiler, *flags, "-c", source, "-o", object_file], folder)
-    _run([*compiler, NO_STDLIB_FLAG, "-shared", "-s", *objects, "-o", "made", *WINDOWS_LIBRARIES], folder)
+        run([*compiler, *flags, "-c", source, "-o", object_file], folder)
+    run([*compiler, NO_STDLIB_FLAG, "-shared", "-s", *objects, "-o", "made", *WINDOWS_LIBRARIES], folder)
 
 
 def _flags_without(*names: str) -> list[str]:
     return [flag for flag in FLAGS if flag not in names]
 
 
-def _run(called: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(called, cwd=folder, capture_output=True, text=True)
+def run(called: Sequence[str], folder: Path, task: str = "export", timeout: float | None = None) -> str:
+    """Run a command in a folder and return its output, or raise a CompileError.
+
+    Parameters
+    ----------
+    called
+        The command.
+    folder
+        Its working directory.
+    task
+        What it is for, in the message of an error.
+    timeout
+        Its time limit, s.
+    """
+    options: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    done = subprocess.run(called, cwd=folder, timeout=timeout, **options)
     if done.returncode:
-        raise CompileError(f"export: {' '.join(called)} failed:\n{done.stderr[:4000]}")
+        raise CompileError(f"{task}: {' '.join(called)} failed:\n{(done.stderr or done.stdout)[:4000]}")
+    return str(done.stdout + done.stderr)

@@ -9,13 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from bellcrank.build.compile_time_forecast import (
-    COMPILE_SECONDS,
-    OPERATION_BYTES,
-    TRACE_SECONDS,
-    WARNING_SECONDS,
-    Forecast,
-)
+from bellcrank.build import compile_time_forecast as forecasts
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
 from bellcrank.memory_limits import free_memory
@@ -45,8 +39,9 @@ def announce_cost(what: str, operations: float, remedy: str) -> None:
     remedy
         Advice, for the message.
     """
-    forecast = Forecast(operations, (TRACE_SECONDS + COMPILE_SECONDS) * operations, OPERATION_BYTES * operations)
+    seconds = (forecasts.TRACE_SECONDS + forecasts.COMPILE_SECONDS) * operations
+    forecast = forecasts.Forecast(operations, seconds, forecasts.OPERATION_BYTES * operations)
     if forecast.bytes > (free := free_memory()):
         raise InputError(f"{what}: about {forecast}, but {free / 1e9:.1f} GB are free. Nothing was started. {remedy}")
-    if forecast.seconds > WARNING_SECONDS:
+    if forecast.seconds > forecasts.WARNING_SECONDS:
         warn(f"{what}: about {forecast}. {remedy}")

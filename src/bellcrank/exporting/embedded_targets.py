@@ -7,7 +7,6 @@ a pattern before a step and inspected afterwards, so that the share of libm is i
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.c.package import Package
-from bellcrank.errors import CompileError, InputError
+from bellcrank.errors import InputError
+from bellcrank.exporting import compilers
 from bellcrank.exporting.compilers import compiler_command, host_platform
+from bellcrank.exporting.model_header import header_text, step_macros
 
-SOURCES = Path(__file__).parent / "sources"
 GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
 # gcc options of a processor, and QEMU's board with it. An M4F has hardware for single precision, an M7 for both.
 PROCESSORS = {
@@ -86,7 +86,7 @@ def emulate(package: Package, processor: str, steps: int = REPORT_STEPS, inputs:
         folder = _write_sources(package, Path(name))
         (folder / "model.h").write_text(model_header(package, steps, inputs), "utf-8")
         for source in ("cortex.c", "cortex.ld"):
-            shutil.copy(SOURCES / source, folder)
+            shutil.copy(compilers.SOURCES / source, folder)
         common = [GCC, *flags, "-mthumb", "-mfloat-abi=hard", *FLAGS]
         _run(folder, [*common, "-std=c99", "-c", f"{package.name}.c", "-o", "it.o"])
         _run(folder, [*common, "-std=gnu99", "-c", "cortex.c", "-o", "cortex.o"])
@@ -109,17 +109,15 @@ def model_header(package: Package, steps: int, inputs: Sequence[float]) -> str:
     values = list(inputs) or [m.value for m in s.inputs]
     number = package.routines[0].value
     sizes = {"N_S": len(s.state), "N_U": len(s.inputs), "N_P": len(s.parameters), "N_STEPS": max(2, steps)}
-    arguments = ", ".join(f"({x})" for x in package.struct_parameters)
     begin = ", ".join([*({"s": "(s)", "u": "(u)", "p": "(p)"}[x] for x in s.begin.inputs), "(next)"])
-    lines = [f"#define {word} {n}" for word, n in sizes.items()]
-    lines += [
-        f"#define NUMBER {package.real}",
-        f"#define MODEL_INPUTS {{{', '.join([*map(number, values), number(0.0)])}}}",
-        f"#define MODEL_REST(s, u, p) {package.name}_rest({arguments})",
-        f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({arguments})",
-        f"#define MODEL_BEGIN(s, u, p, next) {package.program_functions['begin']}({begin})",
-    ]
-    return "\n".join([f'#include "{package.name}.h"', *lines, ""])
+    macros = {
+        **sizes,
+        "NUMBER": package.real,
+        "MODEL_INPUTS": f"{{{', '.join([*map(number, values), number(0.0)])}}}",
+        **step_macros(package),
+        "MODEL_BEGIN(s, u, p, next)": f"{package.program_functions['begin']}({begin})",
+    }
+    return header_text(package, macros)
 
 
 def _write_sources(package: Package, folder: Path) -> Path:
@@ -135,9 +133,4 @@ def _size(folder: Path, tool: str) -> int:
 
 
 def _run(folder: Path, called: Sequence[str]) -> str:
-    done = subprocess.run(
-        called, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, stdin=subprocess.DEVNULL
-    )
-    if done.returncode:
-        raise CompileError(f"report: {' '.join(called)} failed:\n{(done.stderr or done.stdout)[:4000]}")
-    return done.stdout + done.stderr
+    return compilers.run(called, folder, "report", TIMEOUT_SECONDS)

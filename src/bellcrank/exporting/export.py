@@ -11,7 +11,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import check_writable, path_of
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.routine import REAL_TYPES
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.export_content import export_content, ignore_progress, mechanism_in
 from bellcrank.exporting.fmu import write_fmu
@@ -97,8 +97,8 @@ def export(
     CompileError
         If no C compiler is available, or it fails.
     """
-    if to is not None and to not in EXPORT_FORMATS:
-        raise InputError(unknown("to", to, EXPORT_FORMATS))
+    if to is not None:
+        check_known("to", to, EXPORT_FORMATS)
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
     solver_settings = merged_settings(Solver, "solver", solver, short)
     if solver_settings.step is not None:
@@ -132,8 +132,7 @@ def export(
 
 
 def _check_dtype(dtype: str, to: str) -> None:
-    if dtype not in REAL_TYPES:
-        raise InputError(unknown("dtype", dtype, REAL_TYPES))
+    check_known("dtype", dtype, REAL_TYPES)
     if dtype != "float64" and to != "c":
         raise InputError(f'export: dtype="{dtype}" is for C; to="{to}" computes in float64.')
 

@@ -104,9 +104,8 @@ def export_content(
     step = DEFAULT_STEP_S if settings.step is None else duration("step", settings.step)
     export_name = name or (m.name if m is not None else program.tick.name.partition(".")[0])
     tolerance = DEFAULT_TOLERANCE if settings.tolerance is None else positive("tolerance", settings.tolerance, "")
-    return Export(
-        export_name, extra_graphs, ExportedProgram(program, step, tolerance), column_names(m) if m is not None else {}
-    )
+    columns = column_names(m) if m is not None else {}
+    return Export(export_name, extra_graphs, ExportedProgram(program, step, tolerance), columns)
 
 
 def changed_settings(solver: Solver) -> dict[str, Any]:
@@ -200,11 +199,8 @@ def named_graph(m: Mechanism | None, quantity: Any, calls: bool = True) -> tuple
     if match := DERIVATIVE.fullmatch(quantity):
         name, graph = named_graph(m, match["of"], calls=False)
         output = next(iter(graph.shapes))
-        cost_estimates.announce_cost(
-            f"export of {quoted_name(quantity)}",
-            cost_estimates.jacobian_operations(graph, output, [match["wrt"]]),
-            JACOBIAN_REMEDY,
-        )
+        work = cost_estimates.jacobian_operations(graph, output, [match["wrt"]])
+        cost_estimates.announce_cost(f"export of {quoted_name(quantity)}", work, JACOBIAN_REMEDY)
         return f"d{name}_d{match['wrt']}", graph.jacobian(output, match["wrt"])
     match = FUNCTION.fullmatch(quantity)
     if match is None:

@@ -21,6 +21,17 @@ VARIABLE_ATTRIBUTES = {
     "output": ("output", "continuous", "calculated"),
     "indicator": ("local", "continuous", "calculated"),
 }
+# By FMI version: what the FMU can do, and the name of its token.
+CAPABILITIES = {
+    2: (
+        "canNotUseMemoryManagementFunctions", "canGetAndSetFMUstate", "canSerializeFMUstate",
+        "providesDirectionalDerivative",
+    ),
+    3: (
+        "canGetAndSetFMUState", "canSerializeFMUState", "providesDirectionalDerivatives", "providesAdjointDerivatives",
+    ),
+}  # fmt: skip
+TOKEN_ATTRIBUTES = {2: "guid", 3: "instantiationToken"}
 KINDS_WITH_START = ("state", "input", "parameter")
 
 
@@ -51,18 +62,16 @@ def xml_element(word: str, /, *inside: str, **attributes: str | float) -> str:
 
 def model_description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
     """Return the modelDescription.xml of the FMU `about` with these `variables`, for FMI `version` 2 or 3."""
-    root = _description_2(about, variables) if version == 2 else _description_3(about, variables)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_description(about, variables, version)}\n'
 
 
 def build_description(about: FmuFacts) -> str:
     """Return the buildDescription.xml of the FMU `about`, for FMI 3."""
-    files = [xml_element("SourceFile", name=name) for name in about.sources if name.endswith(".c")]
     root = xml_element(
         "fmiBuildDescription",
         xml_element(
             "BuildConfiguration",
-            xml_element("SourceFileSet", *files, language="C99"),
+            _source_files("SourceFileSet", "SourceFile", about, language="C99"),
             xml_element("Library", name="m", external="true"),
             modelIdentifier=about.identifier,
         ),
@@ -97,90 +106,71 @@ def number_list(numbers: Iterable[int]) -> str:
     return " ".join(map(str, numbers))
 
 
-# -- 2.0: a variable is referred to by its index, which is its value reference plus one
+def _description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
+    v2 = version == 2
+    capabilities = {"modelIdentifier": about.identifier, **dict.fromkeys(CAPABILITIES[version], "true")}
+    files = [_source_files("SourceFiles", "File", about)] if v2 else []
+    title = {"fmiVersion": f"{version}.0", "modelName": about.title, TOKEN_ATTRIBUTES[version]: about.token}
+    tool = {"generationTool": f"bellcrank {__version__}", "variableNamingConvention": "flat"}
+    indicators = {"numberOfEventIndicators": len(variables.of_kinds("indicator"))} if v2 else {}
+    return xml_element(
+        "fmiModelDescription",
+        xml_element("ModelExchange", *files, **capabilities),
+        xml_element("CoSimulation", *files, **capabilities, **about.steps),
+        unit_definitions(variables),
+        default_experiment(about),
+        xml_element("ModelVariables", *(_variable(v, version) for v in variables.all)),
+        xml_element("ModelStructure", *(_structure_2(variables) if v2 else _structure_3(variables))),
+        **title, **tool, **indicators,
+    )  # fmt: skip
 
 
-def _description_2(about: FmuFacts, variables: FmiVariables) -> str:
-    files = xml_element(
-        "SourceFiles", *(xml_element("File", name=name) for name in about.sources if name.endswith(".c"))
-    )
-    capabilities = {
-        "modelIdentifier": about.identifier, "canNotUseMemoryManagementFunctions": "true",
-        "canGetAndSetFMUstate": "true", "canSerializeFMUstate": "true", "providesDirectionalDerivative": "true",
-    }  # fmt: skip
-    outputs, rates = variables.of_kinds("state", "output"), variables.of_kinds("rate")
-    structure = [
-        xml_element("Outputs", *(_unknown_2(v) for v in outputs)),
-        xml_element("Derivatives", *(_unknown_2(v) for v in rates)),
-        xml_element(
-            "InitialUnknowns",
-            *(xml_element("Unknown", index=v.reference + 1) for v in variables.of_kinds("rate", "output")),
+def _source_files(word: str, item: str, about: FmuFacts, **attributes: str) -> str:
+    files = [xml_element(item, name=name) for name in about.sources if name.endswith(".c")]
+    return xml_element(word, *files, **attributes)
+
+
+def _variable(v: FmiVariable, version: int) -> str:
+    causality, variability, initial = VARIABLE_ATTRIBUTES[v.kind]
+    start = repr(v.start) if v.kind in KINDS_WITH_START else ""
+    derivative = v.state + (version == 2) if v.kind == "rate" else ""
+    head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
+    head |= {"variability": variability, "initial": initial}
+    nominal = v.nominal or ""
+    if version == 2:
+        real = xml_element("Real", unit=v.unit, nominal=nominal, start=start, derivative=derivative)
+        return xml_element("ScalarVariable", real, **head)
+    return xml_element("Float64", **head, start=start, unit=v.unit, nominal=nominal, derivative=derivative)
+
+
+def _unknown(word: str, reference: str, v: FmiVariable, first: int) -> str:
+    """Return an unknown with its dependencies; an empty list means that there are none, and is not left out."""
+    dependencies = number_list(k + first for k in v.depends)
+    return f'<{word} {reference}="{v.reference + first}" dependencies="{dependencies}"/>'
+
+
+def _structure_2(variables: FmiVariables) -> list[str]:
+    """Return the structure for FMI 2.0, where a variable's index is its value reference plus one."""
+    lists = {"Outputs": ("state", "output"), "Derivatives": ("rate",)}
+    unknowns = [xml_element("Unknown", index=v.reference + 1) for v in variables.of_kinds("rate", "output")]
+    return [
+        *(
+            xml_element(word, *(_unknown("Unknown", "index", v, 1) for v in variables.of_kinds(*kinds)))
+            for word, kinds in lists.items()
         ),
+        xml_element("InitialUnknowns", *unknowns),
     ]
-    return xml_element(
-        "fmiModelDescription",
-        xml_element("ModelExchange", files, **capabilities),
-        xml_element("CoSimulation", files, **capabilities, **about.steps),
-        unit_definitions(variables),
-        default_experiment(about),
-        xml_element("ModelVariables", *(_variable_2(v) for v in variables.all)),
-        xml_element("ModelStructure", *structure),
-        fmiVersion="2.0", modelName=about.title, guid=about.token, generationTool=f"bellcrank {__version__}",
-        variableNamingConvention="flat", numberOfEventIndicators=len(variables.of_kinds("indicator")),
-    )  # fmt: skip
 
 
-def _unknown_2(v: FmiVariable) -> str:
-    # An empty list means that there are no dependencies; tag() would leave it out.
-    return f'<Unknown index="{v.reference + 1}" dependencies="{number_list(k + 1 for k in v.depends)}"/>'
+def _structure_3(variables: FmiVariables) -> list[str]:
+    """Return the structure for FMI 3.0, where a variable is referred to by its value reference."""
 
+    def unknowns(word: str, *kinds: str) -> list[str]:
+        return [_unknown(word, "valueReference", v, 0) for v in variables.of_kinds(*kinds)]
 
-def _variable_2(v: FmiVariable) -> str:
-    causality, variability, initial = VARIABLE_ATTRIBUTES[v.kind]
-    start = repr(v.start) if v.kind in KINDS_WITH_START else ""
-    derivative = v.state + 1 if v.kind == "rate" else ""
-    real = xml_element("Real", unit=v.unit, nominal=v.nominal or "", start=start, derivative=derivative)
-    head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
-    return xml_element("ScalarVariable", real, **head, variability=variability, initial=initial)
-
-
-# -- 3.0: a variable is referred to by its value reference
-
-
-def _description_3(about: FmuFacts, variables: FmiVariables) -> str:
-    capabilities = {
-        "modelIdentifier": about.identifier, "canGetAndSetFMUState": "true", "canSerializeFMUState": "true",
-        "providesDirectionalDerivatives": "true", "providesAdjointDerivatives": "true",
-    }  # fmt: skip
-    structure = [_unknown_3("Output", v) for v in variables.of_kinds("state", "output")]
-    structure += [_unknown_3("ContinuousStateDerivative", v) for v in variables.of_kinds("rate")]
-    structure += [
-        xml_element("InitialUnknown", valueReference=v.reference) for v in variables.of_kinds("rate", "output")
+    return [
+        *unknowns("Output", "state", "output"),
+        *unknowns("ContinuousStateDerivative", "rate"),
+        *(xml_element("InitialUnknown", valueReference=v.reference) for v in variables.of_kinds("rate", "output")),
+        *unknowns("EventIndicator", "indicator"),
     ]
-    structure += [_unknown_3("EventIndicator", v) for v in variables.of_kinds("indicator")]
-    return xml_element(
-        "fmiModelDescription",
-        xml_element("ModelExchange", **capabilities),
-        xml_element("CoSimulation", **capabilities, **about.steps),
-        unit_definitions(variables),
-        default_experiment(about),
-        xml_element("ModelVariables", *(_variable_3(v) for v in variables.all)),
-        xml_element("ModelStructure", *structure),
-        fmiVersion="3.0", modelName=about.title, instantiationToken=about.token,
-        generationTool=f"bellcrank {__version__}", variableNamingConvention="flat",
-    )  # fmt: skip
-
-
-def _unknown_3(name: str, v: FmiVariable) -> str:
-    return f'<{name} valueReference="{v.reference}" dependencies="{number_list(v.depends)}"/>'
-
-
-def _variable_3(v: FmiVariable) -> str:
-    causality, variability, initial = VARIABLE_ATTRIBUTES[v.kind]
-    head: dict[str, str | float] = {"name": v.name, "valueReference": v.reference, "causality": causality}
-    start = repr(v.start) if v.kind in KINDS_WITH_START else ""
-    derivative = v.state if v.kind == "rate" else ""
-    return xml_element(
-        "Float64", **head, variability=variability, initial=initial, start=start, unit=v.unit, nominal=v.nominal or "",
-        derivative=derivative,
-    )  # fmt: skip

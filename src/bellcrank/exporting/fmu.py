@@ -20,16 +20,23 @@ from bellcrank.emit.c.package import Package
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
 from bellcrank.exporting import cost_estimates, fmi_xml
-from bellcrank.exporting.compilers import PLATFORMS, chosen_platforms, compile_library, compiler_command, host_platform
+from bellcrank.exporting.compilers import (
+    PLATFORMS,
+    SOURCES,
+    chosen_platforms,
+    compile_library,
+    compiler_command,
+    host_platform,
+)
 from bellcrank.exporting.export_content import Export, ignore_progress
 from bellcrank.exporting.fmi_variables import FmiVariables
+from bellcrank.exporting.model_header import header_text, step_macros
 from bellcrank.graph import Graph, Ports, Recursion
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline
 from bellcrank.nodes.tape import Tape
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL
 
-SOURCES = Path(__file__).parent / "sources"
 DERIVATIVE_INPUTS = ("y", "u", "p")  # derivatives exist with respect to these
 COST_REMEDY = "Its derivatives are written out: take fewer bodies, or the C package, which has none unless asked."
 ACTIONS = ("record", "stop", "switch")  # the index is the code in instance.h
@@ -74,11 +81,8 @@ def write_fmu(
     for target in (t for t in targets if t != host_platform()):
         compiler_command(target)  # raises before any work if its compiler is missing
     if not has_rolled_loops(content.stepper):
-        work = (
-            cost_estimates.FMU_COST_FACTOR
-            * content.stepper.slope.count().arithmetic
-            * -(-len(targets) // (os.cpu_count() or 1))
-        )
+        rounds = -(-len(targets) // (os.cpu_count() or 1))
+        work = cost_estimates.FMU_COST_FACTOR * content.stepper.slope.count().arithmetic * rounds
         cost_estimates.announce_cost(f"export of {content.name} as an FMU", work, COST_REMEDY)
     files = fmu_files(content, version, targets, report)
 
@@ -112,9 +116,8 @@ def fmu_files(
     sources = {**model_sources, **text, "model.h": model_header(package, token, version)}
     variables = FmiVariables(content.stepper)
     about = fmi_xml.FmuFacts(content.name, package.name, token, content.stepper, tuple(sources))
-    archive_files: dict[str, bytes | str] = {
-        "modelDescription.xml": fmi_xml.model_description(about, variables, version)
-    }
+    description = fmi_xml.model_description(about, variables, version)
+    archive_files: dict[str, bytes | str] = {"modelDescription.xml": description}
     archive_files |= {f"sources/{name}": text for name, text in sources.items()}
     if version == 3:
         archive_files["sources/buildDescription.xml"] = fmi_xml.build_description(about)
@@ -183,28 +186,15 @@ def model_header(package: Package, token: str, version: int) -> str:
         "N_E": len(ports.events), "N_CLOCKS": len(ports.clocks), "ADAPTIVE": int(s.adaptive),
         "MOST_STEPS": repr(MAX_STEPS_PER_CALL), "REMEMBERS": int(bool(s.kept_indices.get("memory"))),
     }  # fmt: skip
-    step = "step" if s.multi_tick else "h"
-    fields = {
-        "steps": "n",
-        "begin": "begin",
-        "step": step,
-        "next_step": "h",
-        "fresh": "fresh",
-        "phases": "phases",
-        "grid": "grid",
-    }
-    fields |= {"rtol": "rtol", "atol": "atol", "most": "most"}
-    places = {
-        f"AT_{word.upper()}": s.field_offsets[field] for word, field in fields.items() if field in s.field_offsets
-    }
-    lines = [f"#define {word} {n}" for word, n in (sizes | places).items()]
-    lines += event_macros(ports)
+    fields = {"steps": "n", "begin": "begin", "step": "step" if s.multi_tick else "h", "next_step": "h"}
+    fields |= {name: name for name in ("fresh", "phases", "grid", "rtol", "atol", "most")}
+    offsets = s.field_offsets
+    places = {f"AT_{word.upper()}": offsets[field] for word, field in fields.items() if field in offsets}
     nominals = ", ".join(repr(float(x)) for x in [*ports.nominals, 1.0])  # one extra element, as C has no empty arrays
-    lines.append(f"#define MODEL_NOMINALS {{{nominals}}}")
-    lines += [f'#define MODEL_TOKEN "{token}"', *(["#define WITH_ADJOINT"] if version == 3 else [])]
-    handed_arguments = ", ".join(f"({x})" for x in package.struct_parameters)
-    lines.append(f"#define MODEL_REST(s, u, p) {package.name}_rest({handed_arguments})")
-    lines.append(f"#define MODEL_ADVANCE(s, u, p) {package.name}_advance({handed_arguments})")
+    macros: dict[str, object] = sizes | places | event_macros(ports)
+    macros |= {"MODEL_NOMINALS": f"{{{nominals}}}", "MODEL_TOKEN": f'"{token}"'}
+    macros |= {"WITH_ADJOINT": ""} if version == 3 else {}
+    macros |= step_macros(package)
     calls: Mapping[str, tuple[str, Sequence[str]]] = {
         "begin": ("s, u, p, next", ["(next)"]),
         "renew": ("s, u, p, next", ["(next)"]),
@@ -220,18 +210,15 @@ def model_header(package: Package, token: str, version: int) -> str:
         head, results = calls[word]
         given = [MACRO_ARGUMENTS[x] for x in text.graph.inputs]
         result_arguments = results or [MACRO_ARGUMENTS[x] for x in text.graph.outputs]
-        lines.append(f"#define MODEL_{word.upper()}({head}) {text.name}({', '.join([*given, *result_arguments])})")
-    return "\n".join([f"/* {package.title} */", f'#include "{package.name}.h"\n', *lines, ""])
+        macros[f"MODEL_{word.upper()}({head})"] = f"{text.name}({', '.join([*given, *result_arguments])})"
+    return f"/* {package.title} */\n{header_text(package, macros)}"
 
 
-def event_macros(ports: Ports) -> list[str]:
+def event_macros(ports: Ports) -> dict[str, str]:
     """Return the macros for the `ports` of a program: event actions, crossing directions and sample clocks."""
-    macros = list[str]()
-    if ports.events:
-        actions = ", ".join(str(float(ACTIONS.index(e.action))) for e in ports.events)
-        directions = ", ".join(str(float(e.direction)) for e in ports.events)
-        macros += [f"#define MODEL_ACTIONS {{{actions}}}", f"#define MODEL_DIRECTIONS {{{directions}}}"]
-    if ports.clocks:
-        rows = ", ".join(f"{{{each!r}, {late!r}}}" for each, late in ports.clocks)
-        macros.append(f"#define MODEL_CLOCKS {{{rows}}}")
-    return macros
+    lists = {
+        "MODEL_ACTIONS": [str(float(ACTIONS.index(e.action))) for e in ports.events],
+        "MODEL_DIRECTIONS": [str(float(e.direction)) for e in ports.events],
+        "MODEL_CLOCKS": [f"{{{each!r}, {late!r}}}" for each, late in ports.clocks],
+    }
+    return {name: f"{{{', '.join(numbers)}}}" for name, numbers in lists.items() if numbers}

@@ -21,6 +21,7 @@ from bellcrank.cockpit.machines import Machine, generic
 from bellcrank.cockpit.session import Session, Settings
 from bellcrank.errors import InputError, brief
 from bellcrank.exporting import webassembly
+from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.ground.contact import GroundContact
@@ -97,21 +98,16 @@ def page_files(machine: Machine, solver: Solver) -> dict[str, bytes]:
     simulator = Simulator(machine.system, solver=settings)
     content = export_content(simulator, (), m.name, settings, has_start=True)
     poses = getattr(scene_poses.pose_kernel(m), "graph")  # noqa: B009 - a kernel, annotated as a function
-    page, own_scripts = page_texts(), {name: (webassembly.SOURCES / name).read_text("utf-8") for name in OWN_SCRIPTS}
+    page, own_scripts = page_texts(), {name: (SOURCES / name).read_text("utf-8") for name in OWN_SCRIPTS}
     # Avoids the page's own names.
     file_stem = m.name if f"{stem(m.name)}.js".lower() not in {*page, *own_scripts} else f"{m.name}_"
     module = webassembly.wasm_files(Export(file_stem, {"poses": poses}, content.stepper, content.columns))
     data_files = {name: data for name, data in module.items() if not name.endswith(".d.ts")}
     welcome = plain(worker_data(machine, simulator, 1.0 / step))
-    texts = (
-        page
-        | own_scripts
-        | {
-            "line.js": own_scripts["line.js"].replace("MACHINE", stem(file_stem)),
-            "welcome.json": json.dumps(welcome, allow_nan=False, separators=(",", ":")),
-            "README.md": README.format(name=stem(m.name)),
-        }
-    )
+    texts = page | own_scripts
+    texts["line.js"] = own_scripts["line.js"].replace("MACHINE", stem(file_stem))
+    texts["welcome.json"] = json.dumps(welcome, allow_nan=False, separators=(",", ":"))
+    texts["README.md"] = README.format(name=stem(m.name))
     return data_files | {name: text.encode() for name, text in texts.items()}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import WasmModule, wasm_module
+from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.graph import Graph
@@ -23,7 +24,6 @@ from bellcrank.quoting import comment, stem
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL
 from bellcrank.version import __version__
 
-SOURCES = Path(__file__).parent / "sources"
 TYPES_TEMPLATE = """/** {title} */
 export type State = {states};
 export type Input = {inputs};
