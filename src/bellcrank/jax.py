@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
+from bellcrank.build.wrapped_arguments import leading_shape, named_arguments
 from bellcrank.emit.cpu.xla import Handler
 from bellcrank.errors import InputError, brief
 from bellcrank.optional_imports import optional_import
@@ -34,9 +35,8 @@ ad, batching, mlir = (
 )
 
 _numbers = itertools.count()
-_targets: dict[
-    int, tuple[str, Any, DifferentiableFunction]
-] = {}  # XLA keeps the addresses for ever, so the handlers must live as long
+# XLA keeps the addresses for ever, so the handlers must live as long.
+_targets: dict[int, tuple[str, Any, DifferentiableFunction]] = {}
 
 
 def wrap(kernel: Any) -> Callable[..., Any]:
@@ -57,8 +57,7 @@ def wrap(kernel: Any) -> Callable[..., Any]:
         float64 needs jax.config.update("jax_enable_x64", True), a kernel with dtype="float32" does not.
     """
     function, signature = differentiable_function(kernel), kernel.signature
-    names, dtype = list(signature.inputs), np.dtype(signature.dtype)
-    nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
+    dtype = np.dtype(signature.dtype)
 
     def call(*args: Any, **named: Any) -> Any:
         if dtype == np.float64 and not jax.config.jax_enable_x64:
@@ -66,12 +65,9 @@ def wrap(kernel: Any) -> Callable[..., Any]:
                 f"{signature.name} is in float64, which is disabled in JAX: call "
                 'jax.config.update("jax_enable_x64", True), or use a kernel with dtype="float32".'
             )
-        arguments = {**nominal, **dict(zip(names, args, strict=False)), **named}
-        if len(args) > len(names) or set(arguments) != set(names):
-            raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
-        arrays = _broadcast(
-            signature, [_array(f'{signature.name}: input "{name}"', arguments[name], dtype) for name in names]
-        )
+        arguments = named_arguments(kernel, args, named)
+        arrays = [_array(f'{signature.name}: input "{name}"', x, dtype) for name, x in arguments.items()]
+        arrays = _broadcast(signature, arrays)
         results = call_p.bind(*arrays, function=function)
         return results[0] if len(results) == 1 else dict(zip(signature.outputs, results, strict=True))
 
@@ -91,18 +87,9 @@ def _array(what: str, x: Any, dtype: Any) -> Any:
 
 def _broadcast(signature: Any, arrays: Sequence[Any]) -> list[Any]:
     """Check the shapes and broadcast the leading axes."""
-    shapes = list(signature.inputs.values())
-    for (name, shape), a in zip(signature.inputs.items(), arrays, strict=True):
-        if a.ndim < len(shape) or a.shape[a.ndim - len(shape) :] != shape:
-            expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
-            raise InputError(f'{signature.name}: input "{name}" has shape {a.shape}; expected {expected}.')
-    leading_shapes = [a.shape[: a.ndim - len(shape)] for a, shape in zip(arrays, shapes, strict=True)]
-    try:
-        leading_shape = np.broadcast_shapes(*leading_shapes)
-    except ValueError:
-        shown = ", ".join(f"{name} {head}" for name, head in zip(signature.inputs, leading_shapes, strict=True))
-        raise InputError(f"{signature.name}: leading axes do not broadcast: {shown}.") from None
-    return [jax.numpy.broadcast_to(a, (*leading_shape, *shape)) for a, shape in zip(arrays, shapes, strict=True)]
+    lead, _ = leading_shape(signature, arrays, np.broadcast_shapes, ValueError)
+    pairs = zip(arrays, signature.inputs.values(), strict=True)
+    return [jax.numpy.broadcast_to(a, (*lead, *shape)) for a, shape in pairs]
 
 
 def _target(function: DifferentiableFunction) -> str:

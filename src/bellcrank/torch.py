@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bellcrank.buffers import poisoned
 from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
+from bellcrank.build.wrapped_arguments import leading_shape, named_arguments
 from bellcrank.errors import InputError, brief
 from bellcrank.optional_imports import optional_import
 
@@ -31,9 +32,8 @@ torch = optional_import("torch", "torch", "bellcrank.torch")
 forward_ad = optional_import("torch.autograd.forward_ad", "torch", "bellcrank.torch")
 
 _numbers = itertools.count()
-_operators: dict[
-    int, tuple[Any, DifferentiableFunction]
-] = {}  # PyTorch keeps operators for ever, so they must live as long
+# PyTorch keeps operators for ever, so they must live as long.
+_operators: dict[int, tuple[Any, DifferentiableFunction]] = {}
 
 
 def wrap(kernel: Any) -> Callable[..., Any]:
@@ -54,25 +54,16 @@ def wrap(kernel: Any) -> Callable[..., Any]:
     """
     function, signature = differentiable_function(kernel), kernel.signature
     names, dtype = list(signature.inputs), getattr(torch, signature.dtype)
-    nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
-
     several, call_directly = len(signature.outputs) > 1, _direct_call(kernel, function)
 
     def call(*args: Any, **named: Any) -> Any:
-        if (
-            not named
-            and len(args) == len(names)
-            and _is_plain(args, dtype)
-            and (results := call_directly(args)) is not None
-        ):
+        plain = not named and len(args) == len(names) and _is_plain(args, dtype)
+        if plain and (results := call_directly(args)) is not None:
             return results
-        arguments = {**nominal, **dict(zip(names, args, strict=False)), **named}
-        if len(args) > len(names) or set(arguments) != set(names):
-            raise InputError(f"{signature.name} takes {', '.join(names)}; got {len(args)} arrays and {list(named)}.")
+        arguments = named_arguments(kernel, args, named)
         device = next((a.device for a in arguments.values() if isinstance(a, torch.Tensor)), None)
-        tensors = _broadcast(
-            signature, [_tensor(f'{signature.name}: input "{name}"', arguments[name], dtype, device) for name in names]
-        )
+        tensors = [_tensor(f'{signature.name}: input "{name}"', x, dtype, device) for name, x in arguments.items()]
+        tensors = _broadcast(signature, tensors)
         if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(a).tangent is not None for a in tensors):
             raise InputError(f"{signature.name}: forward mode is not supported; use backward(), or kernel.jvp.")
         results = operator(function)(*tensors)
@@ -130,28 +121,23 @@ def _tensor(what: str, x: Any, dtype: Any, device: Any) -> Any:
 
 def _broadcast(signature: Any, tensors: Sequence[Any]) -> list[Any]:
     """Check devices and shapes, and broadcast the leading axes."""
-    shapes, device = list(signature.inputs.values()), tensors[0].device
+    names, device = list(signature.inputs), tensors[0].device
     if device.type not in ("cpu", "cuda"):
-        raise InputError(
-            f'{signature.name}: input "{next(iter(signature.inputs))}" is on {device}; expected cpu or cuda.'
-        )
-    for (name, shape), a in zip(signature.inputs.items(), tensors, strict=True):
+        raise InputError(f'{signature.name}: input "{names[0]}" is on {device}; expected cpu or cuda.')
+    for name, a in zip(names, tensors, strict=True):
         if a.device != device:
             raise InputError(
                 f'{signature.name}: input "{name}" is on {a.device}, but others are on {device}: call a.to("{device}").'
             )
-        if a.ndim < len(shape) or tuple(a.shape[a.ndim - len(shape) :]) != shape:
-            expected = f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
-            raise InputError(f'{signature.name}: input "{name}" has shape {tuple(a.shape)}; expected {expected}.')
-    leading_shapes = [tuple(a.shape[: a.ndim - len(shape)]) for a, shape in zip(tensors, shapes, strict=True)]
-    if all(head == leading_shapes[0] for head in leading_shapes):
+    lead, heads = leading_shape(signature, tensors, _broadcast_shapes, RuntimeError)
+    if all(head == heads[0] for head in heads):
         return list(tensors)
-    try:
-        leading_shape = torch.broadcast_shapes(*leading_shapes)
-    except RuntimeError:
-        shown = ", ".join(f"{name} {head}" for name, head in zip(signature.inputs, leading_shapes, strict=True))
-        raise InputError(f"{signature.name}: leading axes do not broadcast: {shown}.") from None
-    return [a.expand((*leading_shape, *shape)) for a, shape in zip(tensors, shapes, strict=True)]
+    return [a.expand((*lead, *shape)) for a, shape in zip(tensors, signature.inputs.values(), strict=True)]
+
+
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> Any:
+    """Return the common shape; equal shapes, the usual case, need no call of PyTorch."""
+    return shapes[0] if all(shape == shapes[0] for shape in shapes) else torch.broadcast_shapes(*shapes)
 
 
 def operator(function: DifferentiableFunction) -> Any:
@@ -212,10 +198,8 @@ def _create_operator(function: DifferentiableFunction) -> Any:
 
     def batched(info: Any, dims: Any, *tensors: Any) -> Any:
         """Evaluate with one more leading axis for all arguments."""
-        expanded = [
-            a.expand((info.batch_size, *a.shape)) if d is None else a.movedim(d, 0)
-            for a, d in zip(tensors, dims, strict=True)
-        ]
+        pairs = zip(tensors, dims, strict=True)
+        expanded = [a.expand((info.batch_size, *a.shape)) if d is None else a.movedim(d, 0) for a, d in pairs]
         return operator_op(*expanded), (0,) * len(function.output_shapes) if several else 0
 
     name = f"bellcrank::kernel{next(_numbers)}"
