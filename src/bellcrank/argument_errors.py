@@ -74,10 +74,9 @@ def misfit_text(function: Callable[..., Any], args: Sequence[Any], named: Mappin
     named
         Keyword arguments.
     """
-    try:
-        bound = inspect.signature(function).bind(*args, **named)
-    except TypeError:
-        return None  # Python's own message names missing or surplus arguments
+    bound = _bound(function, args, named)
+    if bound is None:
+        return None
     called = function.__qualname__.removesuffix(".__init__")
     for p in bound.signature.parameters.values():
         if p.name not in bound.arguments or p.name == "self" or not isinstance(p.annotation, str):
@@ -90,17 +89,24 @@ def misfit_text(function: Callable[..., Any], args: Sequence[Any], named: Mappin
     return None
 
 
+def _bound(
+    function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
+) -> inspect.BoundArguments | None:
+    """Return the arguments by name; None if some are missing or surplus, which Python's own message names."""
+    try:
+        return inspect.signature(function).bind(*args, **named)
+    except TypeError:
+        return None
+
+
 def _memory_text(
     error: Exception, function: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
 ) -> str | None:
     """Describe the largest array among the arguments of a call that ran out of memory; None if none is large."""
-    if not isinstance(error, MemoryError):
+    bound = _bound(function, args, named)
+    if not isinstance(error, MemoryError) or bound is None:
         return None
-    try:
-        arguments = inspect.signature(function).bind(*args, **named).arguments
-    except TypeError:
-        return None
-    arrays = list(_named_arrays(arguments))
+    arrays = list(_named_arrays(bound.arguments))
     name, size = max(((name, 8 * x.size) for name, x in arrays), key=lambda pair: pair[1], default=("", 0))
     if size <= UNCHECKED_BYTES:
         return None
@@ -128,17 +134,11 @@ def _fits(x: Any, annotation: ast.expr, namespace: Mapping[str, Any]) -> bool:
     if name in ANNOTATION_CHECKS:
         if not ANNOTATION_CHECKS[name][0](x):
             return False
-        if (
-            name in LIST_ANNOTATIONS
-            and inner
-            and _name(inner[0]) not in NUMBER_ANNOTATIONS
-            and getattr(x, "ndim", 0) == 1
-        ):
-            return not isinstance(x, memoryview) and bool(
-                x.dtype.kind in "OUS"
-            )  # an array of numbers, even an empty one, is not a list of other things
-        inside = _checked_items(x, name, inner)
-        return all(_fits(one, part, namespace) for one, part in inside)
+        of_others = name in LIST_ANNOTATIONS and inner and _name(inner[0]) not in NUMBER_ANNOTATIONS
+        if of_others and getattr(x, "ndim", 0) == 1:
+            # An array of numbers, even an empty one, is not a list of other things.
+            return not isinstance(x, memoryview) and bool(x.dtype.kind in "OUS")
+        return all(_fits(one, part, namespace) for one, part in _checked_items(x, name, inner))
     annotated_type = namespace.get(name)
     try:
         return isinstance(x, annotated_type) if isinstance(annotated_type, type) and annotated_type is not Any else True
@@ -173,28 +173,21 @@ def _type_arguments(kind: ast.expr) -> list[ast.expr]:
 
 def _expected_words(kind: ast.expr) -> list[str]:
     if isinstance(kind, ast.BinOp):
-        return [
-            *_expected_words(kind.left),
-            *(w for w in _expected_words(kind.right) if w not in _expected_words(kind.left)),
-        ]
+        return list(dict.fromkeys([*_expected_words(kind.left), *_expected_words(kind.right)]))
     if isinstance(kind, ast.Constant):
         return [repr(kind.value)]
     name = _name(kind)
-    return [
-        ANNOTATION_CHECKS[name][1] if name in ANNOTATION_CHECKS else f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
-    ]
+    if name in ANNOTATION_CHECKS:
+        return [ANNOTATION_CHECKS[name][1]]
+    return [f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"]
 
 
 def _is_number(x: Any) -> bool:
     if is_whole(x):
-        return abs(int(x)) < MAX_INTEGER
+        return _is_integer(x)
     if isinstance(x, np.generic | np.ndarray):
         return x.ndim == 0 and x.dtype.kind in "iuf" and not np.ma.is_masked(x)
     return is_real(x) or (getattr(x, "ndim", None) == 0 and not isinstance(x, memoryview))
-
-
-def _is_bool(x: Any) -> bool:
-    return isinstance(x, bool | np.bool_)
 
 
 def _is_integer(x: Any) -> bool:
@@ -227,19 +220,15 @@ def _is_list(x: Any) -> bool:
 
 
 def _is_iterable(x: Any) -> bool:
-    return (
-        isinstance(x, Iterable)
-        and not isinstance(x, str | bytes)
-        and not is_matrix_view(x)
-        and getattr(x, "ndim", 1) > 0
-    )
+    several = isinstance(x, Iterable) and not isinstance(x, str | bytes) and not is_matrix_view(x)
+    return several and getattr(x, "ndim", 1) > 0
 
 
 ANNOTATION_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "str": (lambda x: isinstance(x, str) and "\0" not in x, "a text (str) without NUL"),
     "float": (_is_number, "a number"),
     "int": (_is_integer, "a whole number"),
-    "bool": (_is_bool, "True or False"),
+    "bool": (lambda x: isinstance(x, bool | np.bool_), "True or False"),
     "Mapping": (lambda x: isinstance(x, Mapping), "a mapping, {name: ...}"),
     "dict": (lambda x: isinstance(x, Mapping), "a mapping, {name: ...}"),
     "Sequence": (_is_list, "a list"),

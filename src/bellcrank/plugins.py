@@ -103,9 +103,8 @@ def fingerprint() -> str:
         return None if digest is None else str(digest.decode().strip('"'))
 
     def store_digest(name: str, digest: str) -> None:
-        if (
-            latest_change(stats) < time.time_ns() - store.SETTLING_TIME_NS
-        ):  # otherwise another change might not show in the file times
+        # Otherwise another change might not show in the file times.
+        if latest_change(stats) < time.time_ns() - store.SETTLING_TIME_NS:
             store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
 
     parts = [*_versions(), files_digest(stats, stored_digest, store_digest), _digest_in_memory()]

@@ -23,6 +23,12 @@ BAR_WIDTH_CHARACTERS = 30  # characters of a bar
 _inside = threading.local()  # work inside of work that is displayed displays nothing itself
 
 
+def _show(text: str) -> None:
+    """Replace the present line of the terminal by `text`."""
+    sys.stderr.write(f"\r{text}\x1b[K")
+    sys.stderr.flush()
+
+
 @contextmanager
 def progress_message(what: str, progress: Any = None) -> Iterator[None]:
     """Show a message and the elapsed seconds on a terminal while the block runs.
@@ -48,8 +54,7 @@ def progress_message(what: str, progress: Any = None) -> Iterator[None]:
         finished.set()
         message_thread.join()
         if message_thread.displayed:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _show("")
 
 
 @contextmanager
@@ -84,15 +89,13 @@ def progress_bar(what: str, progress: Any, status: object) -> Iterator[Callable[
             full = round(BAR_WIDTH_CHARACTERS * share)
             left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
             bar = "\u2588" * full + "\u2591" * (BAR_WIDTH_CHARACTERS - full)
-            sys.stderr.write(f"\r{what} {bar} {share:4.0%} {status}{left}\x1b[K")
-            sys.stderr.flush()
+            _show(f"{what} {bar} {share:4.0%} {status}{left}")
 
     try:
         yield update
     finally:
         if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _show("")
 
 
 @contextmanager
@@ -118,5 +121,4 @@ class _MessageThread(threading.Thread):
         began, wait = time.monotonic(), DISPLAY_DELAY_SECONDS
         while not self.over.wait(wait):
             self.displayed, wait = True, MESSAGE_INTERVAL_SECONDS
-            sys.stderr.write(f"\r{self.what} ... {time.monotonic() - began:.0f} s\x1b[K")
-            sys.stderr.flush()
+            _show(f"{self.what} ... {time.monotonic() - began:.0f} s")

@@ -54,12 +54,8 @@ _HEADERS = """assert complex ctype errno fenv float inttypes iso646 limits local
     stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar unistd wchar
     wctype features model instance fmi2 fmi3"""
 RESERVED_FILE_NAMES = {*_HEADERS.split(), *WINDOWS_DEVICES}
-RESERVED_WORDS = {
-    *_KEYWORDS.split(),
-    *LIBM_FUNCTIONS,
-    *(f"{f}f" for f in LIBM_FUNCTIONS),
-    *(word.lower() for word in keyword.kwlist),
-}
+RESERVED_WORDS = {*_KEYWORDS.split(), *LIBM_FUNCTIONS, *(f"{f}f" for f in LIBM_FUNCTIONS)}
+RESERVED_WORDS |= {word.lower() for word in keyword.kwlist}
 
 
 def name_problem(name: object) -> str:

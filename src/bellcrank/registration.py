@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from bellcrank.compiled_quantity import CompiledQuantity, discard_compiled
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, check_known
 from bellcrank.quoting import name_problem, quoted_name
 
 Kind: TypeAlias = Literal[
@@ -90,16 +90,14 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
         quantity   a bellcrank.dynamics.Quantity, which some method solves            mechanism.<name>
         record     a module with WHAT, MAGIC, write and read; its name is ".suffix"   Record.save, bc.load_record
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(unknown("kind of thing to register", kind, KINDS))
+    check_known("kind of thing to register", kind, KINDS)
     row = KINDS[kind]
     _check_name(kind, name, row.suffix)
     if thing is _ABSENT:
         return partial(register, kind, name, replace=replace)
     table = row.table()
-    if name in (*table, *row.reserved) and not (
-        (kind, name) in _registered and replace and kind not in IRREPLACEABLE_KINDS
-    ):
+    replaceable = (kind, name) in _registered and replace and kind not in IRREPLACEABLE_KINDS
+    if name in (*table, *row.reserved) and not replaceable:
         raise InputError(_name_taken(kind, name))
     table[name] = row.make_entry(name, thing)
     _registered.add((kind, name))
@@ -166,14 +164,14 @@ def _sized_entry(kind: str) -> Callable[[str, Any], Any]:
     return check_entry
 
 
-def _module(name: str) -> Any:
-    """Import a module that KINDS names."""
-    return import_module(f"bellcrank.{name}")
+def _member(path: str) -> Any:
+    """Import what KINDS names, e.g. "actuators.Actuator"."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(f"bellcrank.{module}"), name)
 
 
 def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
-    module, _, class_name = base.rpartition(".")
-    if not isinstance(thing, type) or not issubclass(thing, getattr(_module(module), class_name)):
+    if not isinstance(thing, type) or not issubclass(thing, _member(base)):
         raise _wrong_type(kind, name, thing, f"a subclass of bellcrank.{base}")
     if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
         raise InputError(f'register: {kind} "{name}": {thing.__name__} has no {missing}.')
@@ -181,8 +179,7 @@ def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
 
 
 def _checked_instance(kind: str, class_path: str, name: str, thing: Any) -> Any:
-    module, _, leaf = class_path.rpartition(".")
-    if not isinstance(thing, getattr(_module(module), leaf)):
+    if not isinstance(thing, _member(class_path)):
         raise _wrong_type(kind, name, thing, f"a bellcrank.{class_path}")
     return _checked_name(kind, name, thing)
 
@@ -233,9 +230,7 @@ def _quantity_entry(name: str, thing: Any) -> Any:
     if hasattr(Mechanism, name) and ("quantity", name) not in _registered:
         raise InputError(f'register: a Mechanism has another attribute named "{name}". Choose another name.')
     for x in thing.inputs:
-        if x not in INPUTS:
-            raise InputError(f'register: quantity "{name}": {unknown("input", x, INPUTS)}')
-
+        check_known("input", x, INPUTS, f'register: quantity "{name}"')
     setattr(Mechanism, name, CompiledQuantity(name))
     return thing
 
@@ -269,7 +264,7 @@ class _KindRow:
 
     def table(self) -> dict[str, Any]:
         """Return the table."""
-        table: dict[str, Any] = getattr(_module(self.module), self.attribute)
+        table: dict[str, Any] = _member(f"{self.module}.{self.attribute}")
         return table
 
 
