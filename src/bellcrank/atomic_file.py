@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], Any], hint: str) -
     temporary = None
     try:
         _check(path, target)
-        _remove_abandoned(target)
+        remove_abandoned(target, ".part")
         temporary, handle = _create_temporary(target)
         with open_handle(handle) as stream:
             write(stream)
@@ -128,7 +129,7 @@ def write_text(path: Path, text: str, hint: str) -> Path:
 def _create_temporary(target: Path) -> tuple[Path, int]:
     """Create a temporary file beside the target, with the permissions of the target or of a new file."""
     while True:
-        temporary = target.with_name(f".{_shortened(target.name)}.{secrets.token_hex(8)}.part")
+        temporary = target.with_name(f".{shortened(target.name)}.{secrets.token_hex(8)}.part")
         try:
             handle = os.open(temporary, _CREATE_FLAGS, 0o666)
         except FileExistsError:
@@ -144,17 +145,21 @@ def open_handle(handle: int) -> IO[bytes]:
     return open(handle, "wb")
 
 
-def _shortened(name: str) -> str:
-    """Shorten a file name so that the additions around it fit."""
+def shortened(name: str) -> str:
+    """Shorten a file `name` so that the additions around it fit."""
     return os.fsencode(name)[:200].decode(errors="ignore")  # file names may not be valid UTF-8
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files of killed processes: no writer pauses for an hour."""
+def remove_abandoned(target: Path, *suffixes: str) -> None:
+    """Remove temporary files and folders of `target` with these `suffixes` that killed processes left behind.
+
+    No writer pauses for an hour.
+    """
     with suppress(OSError):
         for path in target.parent.iterdir():
-            name = path.name
-            if name.startswith(f".{_shortened(target.name)}.") and name.endswith(".part"):
-                with suppress(OSError):
-                    if time.time() - os.lstat(path).st_mtime > ABANDONED_AFTER_SECONDS:
-                        path.unlink()
+            if not path.name.startswith(f".{shortened(target.name)}.") or path.suffix not in suffixes:
+                continue
+            with suppress(OSError):
+                status = os.lstat(path)
+                if time.time() - status.st_mtime > ABANDONED_AFTER_SECONDS:
+                    shutil.rmtree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()

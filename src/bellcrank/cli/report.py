@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bellcrank.cli import app, option, screen
+from bellcrank.cli.page_files import check_ours, page_path
 from bellcrank.errors import InputError
 
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
@@ -37,11 +38,8 @@ def report(
     screen.line(str(run))
     if not page:
         return
-    target = out if out is not None else file.with_suffix(".html")
-    if target.is_dir():
-        target /= f"{file.stem}.html"
-    if target.exists() and GENERATOR.encode() not in target.read_bytes()[:2000]:
-        raise InputError(f"{target} exists and is not a report of bellcrank; move it away or choose another --out.")
+    target = page_path(out, file.with_suffix(".html"))
+    check_ours(target, "report", GENERATOR)
     with screen.progress(f"drawing {len(run)} rows"):
         run.report(target, lane=tuple(map(int, np.unravel_index(lane, run.batch))) if run.batch else ())
     screen.line()

@@ -23,7 +23,7 @@ from bellcrank.cli import (
     option,
     screen,
 )
-from bellcrank.cli.page_files import write_pages
+from bellcrank.cli.page_files import page_path, write_pages
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.scheduling import Schedule
@@ -160,9 +160,7 @@ def _number(x: float) -> str:
 
 def _output_files(s: Schedule, stem: str, out: Path | None, svg: bool, page: bool) -> dict[Path, str]:
     """Return the text of each file to write: the page, the picture, or both."""
-    target = out if out is not None else Path(f"{stem}.html")
-    if target.is_dir():
-        target /= f"{stem}.html"
+    target = page_path(out, Path(f"{stem}.html"))
     only_picture = target.suffix.lower() == ".svg"
     files = {}
     if page and not only_picture:

@@ -33,6 +33,16 @@ REPORTED_LATE_PERIODS = 8  # newest late periods in a report
 MAX_VIEWERS = 64  # maximum number of pages
 CLOSE_NO_TOKEN = 4401  # close code: no token, or a wrong one
 DISCONNECT_ERRORS = (WebSocketDisconnect, RuntimeError, OSError)  # raised by Starlette when a page has disconnected
+# What the driver's messages do at once.
+ACTIONS: dict[type[m.Message], Callable[[Session, Any], None]] = {
+    m.Pause: lambda session, _: session.pause(),
+    m.Resume: lambda session, _: session.resume(),
+    m.Slow: lambda session, message: session.slow(message.factor),
+    m.Pilot: lambda session, message: session.start_pilot(message.name),
+    m.Tune: lambda session, message: session.site.set_parameter(message.name, message.value),
+    m.Soil: lambda session, message: session.site.set_soil(message.name),
+    m.Task: lambda session, message: session.site.set_task(message.name),
+}
 log = logging.getLogger("bellcrank.cockpit")
 
 
@@ -218,20 +228,8 @@ class Hub:
                 helm.leave(viewer.id, now)
             case _ if helm.driver != viewer.id:
                 self.send(viewer, "note", text="Only the driver can do this; ask for the controls.", bad=True)
-            case m.Pause():
-                s.pause()
-            case m.Resume():
-                s.resume()
-            case m.Reset():
-                await run_in_threadpool(s.reset)
-            case m.Slow():
-                s.slow(message.factor)
-            case m.Pilot():
-                s.start_pilot(message.name)
-            case m.Step():
-                await run_in_threadpool(s.step)
-            case m.Tune() | m.Soil() | m.Task():
-                s.site.handle(message)
+            case m.Reset() | m.Step():  # they take time
+                await run_in_threadpool(s.reset if isinstance(message, m.Reset) else s.step)
             case m.Reach():
                 self.send(viewer, "levers", values=await run_in_threadpool(s.slider_targets, message.point))
             case m.Switch():
@@ -239,6 +237,8 @@ class Hub:
                 self._changes.add(change)
                 change.add_done_callback(self._changes.discard)
                 change.add_done_callback(log_failure)
+            case _:
+                ACTIONS[type(message)](s, message)
 
     async def _change(self, viewer: Viewer, message: m.Switch) -> None:
         """Compile and switch in another thread, which takes seconds; meanwhile the drive and the pages continue."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.cockpit import messages
-from bellcrank.cockpit.messages import Soil, Tune
 from bellcrank.errors import InputError, check_known
 from bellcrank.ground.soils import SOILS, soil_named
 from bellcrank.ground.tasks import TASKS, DigTask
@@ -22,16 +20,6 @@ class Site:
         self.session = session
         self.task: DigTask | None = None
         self._score, self._score_calls = 0.0, 0
-
-    def handle(self, message: Tune | Soil | messages.Task) -> None:
-        """Carry out the `message` of a page."""
-        match message:
-            case Tune():
-                self.set_parameter(message.name, message.value)
-            case Soil():
-                self.set_soil(message.name)
-            case _:
-                self.set_task(message.name)
 
     def set_parameter(self, name: str, value: float) -> None:
         """Set the parameter `name` of the machine to `value`, which must lie within its bounds."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from bellcrank.atomic_file import ABANDONED_AFTER_SECONDS
+from bellcrank.atomic_file import remove_abandoned, shortened
 from bellcrank.errors import InputError
 
-MAX_NAME_CHARACTERS = 200  # characters of a name, so that a prefix and a suffix still fit
-TEMPORARY_SUFFIXES = ("part", "old")  # suffixes of the folder being written and of the one being replaced
+TEMPORARY_SUFFIXES = (".part", ".old")  # suffixes of the folder being written and of the one being replaced
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
@@ -23,12 +20,12 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
     if not target.name:
         raise InputError(f"{path} is the root of all folders; expected the name of a folder, to be made or replaced.")
     partial_folder, replaced_folder = (
-        target.with_name(f".{target.name[:MAX_NAME_CHARACTERS]}.{secrets.token_hex(8)}.{x}") for x in TEMPORARY_SUFFIXES
+        target.with_name(f".{shortened(target.name)}.{secrets.token_hex(8)}{x}") for x in TEMPORARY_SUFFIXES
     )
     moved = False
     try:
         _check_replaceable(path, target, files)
-        _remove_stale(target)
+        remove_abandoned(target, *TEMPORARY_SUFFIXES)
         for name, data in files.items():
             place = partial_folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -66,14 +63,3 @@ def _check_replaceable(path: Path, target: Path, files: Mapping[str, bytes]) -> 
             f"{path} exists already, and {foreign_file.relative_to(target)} in it is not part of this export; it would "
             "be lost. Give the name of a new folder, or remove this one."
         )
-
-
-def _remove_stale(target: Path) -> None:
-    """Remove what killed processes left behind of the same folder; after an hour no process is still writing."""
-    with suppress(OSError):
-        for path in target.parent.iterdir():
-            is_ours = (
-                path.name.startswith(f".{target.name[:MAX_NAME_CHARACTERS]}.") and path.suffix[1:] in TEMPORARY_SUFFIXES
-            )
-            if is_ours and path.is_dir() and time.time() - path.lstat().st_mtime > ABANDONED_AFTER_SECONDS:
-                shutil.rmtree(path, ignore_errors=True)

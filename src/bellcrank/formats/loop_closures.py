@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.formats.number_checks import number, vector
+from bellcrank.formats.number_checks import axes_along, number, vector
 from bellcrank.model import part_checks
 from bellcrank.model.parts import (
     COUPLINGS,
@@ -30,7 +30,6 @@ from bellcrank.model.parts import (
     triple,
     with_unit_axes,
 )
-from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
 from bellcrank.sequences import sequence_elements
@@ -210,17 +209,12 @@ def _end_axes(where: str, kind: str, end: LoopEnd) -> Matrix:
         raise ModelError(
             f"{where}: universal loops need second_axis, perpendicular to axis: the hinge fixed in body_b."
         )
-    if (
-        kind == "universal"
-        and abs(part_checks.cosine(nominal(axis or (0.0, 0.0, 1.0)), nominal(second))) > part_checks.MAX_AXES_COSINE
-    ):
+    cosine = part_checks.cosine(nominal(axis or (0.0, 0.0, 1.0)), nominal(second)) if kind == "universal" else 0.0
+    if abs(cosine) > part_checks.MAX_AXES_COSINE:
         raise ModelError(f"{where}: second_axis {second} is not perpendicular to axis {axis}; expected a right angle.")
     if axis is None and second is None:
         return IDENTITY
-    z = np.asarray(axis if axis is not None else (0.0, 0.0, 1.0))
-    z = z / np.linalg.norm(z)
-    hint = np.asarray(second) if second is not None else np.array([1.0, 0.0, 0.0])
-    return matrix(orthonormal_axes(z, perpendicular(z, hint)))
+    return matrix(axes_along(axis or (0.0, 0.0, 1.0), second or (1.0, 0.0, 0.0)))
 
 
 def _distance(a: Triple, b: Triple) -> Number:

@@ -13,10 +13,9 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief
 from bellcrank.formats.builder_parts import BuilderParts
-from bellcrank.formats.number_checks import number, vector
+from bellcrank.formats.number_checks import axes_along, number, vector
 from bellcrank.model.function_text import evaluate_text, function_text
 from bellcrank.model.parts import ORIGIN, Array, Frame, Loop, Number, Triple, matrix
-from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.parameters import nominal
 
 UP: Triple = (0.0, 0.0, 1.0)
@@ -301,9 +300,7 @@ def _names(where: str, joints: Any) -> tuple[str, ...]:
 
 
 def _frame(name: str, body: str, where: str, point: Any, z: Any = UP, x: Any = (1.0, 0.0, 0.0)) -> Frame:
-    axis = np.asarray(vector(z, where, "direction"), float)
+    axis, hint = (np.asarray(vector(direction, where, "direction"), float) for direction in (z, x))
     if not np.linalg.norm(axis) > 0.0:
         raise ModelError(f"{where}: a direction is {tuple(z)!r}; expected a vector that is not zero.")
-    axis = axis / np.linalg.norm(axis)
-    hint = np.asarray(vector(x, where, "direction"), float)
-    return Frame(name, body, matrix(orthonormal_axes(axis, perpendicular(axis, hint))), vector(point, where, "point"))
+    return Frame(name, body, matrix(axes_along(axis, hint)), vector(point, where, "point"))

@@ -15,6 +15,7 @@ import numpy as np
 from bellcrank.errors import InputError, ModelError, brief
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
+from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.parameters import Free, has_free, nominal
 from bellcrank.scalar import cos, is_real, sin
 from bellcrank.sequences import sequence_elements
@@ -101,6 +102,12 @@ def rotation_about(axis: Sequence[Number], angle: Number) -> Array:
     x, y, z = axis
     across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     return np.asarray(np.eye(3) * c + np.outer(axis, axis) * (1.0 - c) + across * s + 0.0)  # -0.0 becomes 0.0
+
+
+def axes_along(z: Any, hint: Any = (1.0, 0.0, 0.0)) -> Array:
+    """Return axes with z along the vector `z`, and x in the direction of `hint` as far as that is possible."""
+    unit = np.asarray(z) / np.linalg.norm(z)
+    return orthonormal_axes(unit, perpendicular(unit, np.asarray(hint)))
 
 
 class AngleReader:

@@ -21,11 +21,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bellcrank.errors import ReadError, check_known
-from bellcrank.formats.number_checks import AngleReader
+from bellcrank.formats.number_checks import AngleReader, axes_along
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, matrix, triple
-from bellcrank.model.pose import orthonormal_axes, perpendicular
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.
@@ -104,10 +103,9 @@ def _axes(e: XmlElement, kind: str, closures: LoopClosures) -> Array:
     if axis is None or "xyz" not in axis.attributes:
         closures.lines.append(ReportLine(e.name, "no <axis>: (1, 0, 0), as URDF has it", "note"))
     z = np.array((1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", (1.0, 0.0, 0.0)))
-    length = float(np.linalg.norm(z))
-    if length < 1e-9:
+    if float(np.linalg.norm(z)) < 1e-9:
         raise e.error(f"its <axis> is {tuple(z)} and has no direction; expected a unit vector.")
-    return orthonormal_axes(z / length, perpendicular(z / length, np.array([1.0, 0.0, 0.0])))
+    return axes_along(z)
 
 
 def _coupling(e: XmlElement, name: str, links: Sequence[str], joints: Sequence[Joint]) -> Loop:

@@ -111,11 +111,11 @@ def _pen(k: int, line: Line) -> str:
     return f'stroke="{COLOURS[k % len(COLOURS)]}" stroke-width="{4.5 if line.wide else 1.4}"{how}'
 
 
-def ticks(low: float, high: float, wanted: int) -> list[float]:
-    """Return about `wanted` round numbers between `low` and `high`."""
+def ticks(low: float, high: float, wanted: int, multiples: Sequence[float] = (1.0, 2.0, 2.5, 5.0, 10.0)) -> list[float]:
+    """Return about `wanted` round numbers between `low` and `high`, whose distance is one of `multiples` times 10^n."""
     rough = (high - low) / wanted
     unit = 10.0 ** floor(log10(rough))
-    step = next(m * unit for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * unit >= rough * 0.999)
+    step = next(m * unit for m in multiples if m * unit >= rough * 0.999)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
     return [float(f"{n * step:.12g}") for n in range(first, last + 1)]
 
