@@ -70,16 +70,15 @@ AGREEMENT = """
 import json
 import numpy as np
 import bellcrank as bc
-from bellcrank.build import graphs
-from bellcrank.dynamics import quantity_requests
+from bellcrank.build import graphs, policy
 m = bc.zoo.load("chain:100")
 q, v, tau = m.random(0)
 worst = 0.0
 for quantity, method in (("forward_dynamics", "aba"), ("inverse_dynamics", "rnea")):
-    quantity_requests.MAX_STRAIGHT_OPERATIONS = 1
+    policy.MAX_STRAIGHT_OPERATIONS = 1
     shared = bc.kernel(m, quantity, method=method)
     assert shared.graph.opaque
-    quantity_requests.MAX_STRAIGHT_OPERATIONS = 10**9
+    policy.MAX_STRAIGHT_OPERATIONS = 10**9
     straight = graphs.graph(m, quantity, method)
     assert not straight.opaque
     want = straight.evaluate(q=q, v=v, **{x: tau for x in straight.inputs if x not in "qv"})[quantity]

@@ -107,7 +107,8 @@ NOT_LOWERED: dict[str, str] = {
         sim.realtime.tuning: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
-        dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS MAX_BODY_OUTPUTS
+        build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
+        dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
         emit.cores.multicore_kernel: MIN_SPEEDUP
         emit.llvm.software_pipelining: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS

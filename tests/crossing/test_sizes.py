@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.build.policy import MIN_PASS_BODIES
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.model import Mechanism
-from bellcrank.sim.system.rolled_frame_motion import MIN_BODIES
 from cores import cheap
 from crossing.laws import same
 from crossing.mechanisms import on_body
@@ -24,7 +24,7 @@ from crossing.systems import World
 from crossing.thresholds import SEGMENTED, small_thresholds
 
 PLAIN = tuple(name for name, q in QUANTITIES.items() if not q.differentiates)
-SIZES = (MIN_BODIES, MIN_BODIES + 1, MIN_BODIES - 1)
+SIZES = (MIN_PASS_BODIES, MIN_PASS_BODIES + 1, MIN_PASS_BODIES - 1)
 
 
 class Chain(World):

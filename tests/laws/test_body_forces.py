@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.build import policy
 from bellcrank.errors import InputError
 from bellcrank.scalar import sqrt
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.system import body_forces
 
 
 def drag(place: Any, velocity: Any, mass: Any) -> list[Any]:
@@ -53,8 +53,8 @@ def test_loops_over_identical_bodies_agree(name: str, monkeypatch: pytest.Monkey
     q, v, _ = m.random(5)
     y = np.concatenate([q, v])
     want = rates(bc.system(m, everywhere=drag), y)
-    monkeypatch.setattr(body_forces, "MIN_BODIES", 1)
-    monkeypatch.setattr(body_forces, "MIN_CLASS_SIZE", 0)
+    monkeypatch.setattr(policy, "MIN_PASS_BODIES", 1)
+    monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     plant = bc.system(m, everywhere=drag)
     assert any(g.name.endswith("everywhere") for g in Simulator(plant, "rk4").dynamics.f.calls) or m.tree.coupled
     assert np.abs(rates(plant, y) - want).max() < 1e-9 * np.abs(want).max()

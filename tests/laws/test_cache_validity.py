@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.dynamics import crba, quantity_requests
+from bellcrank.build import policy
+from bellcrank.dynamics import crba
 from bellcrank.sim.system.graph_cache_key import graph_cache_key
 
 GAIN = 2.0
@@ -105,7 +106,7 @@ def test_changed_threshold_or_method_invalidates_the_cache(monkeypatch: pytest.M
     m = pendulum()
     first = graph_cache_key(m)
     with monkeypatch.context() as patch:
-        patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 7)
+        patch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 7)
         assert graph_cache_key(m) != first
     assert graph_cache_key(m) == first
     try:

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bellcrank as bc
+from bellcrank.build import policy
 from bellcrank.dynamics import crba
 from bellcrank.forces import (
     Between,
@@ -33,7 +34,6 @@ from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
 from bellcrank.sim.program import element_stability
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.system import rolled_element_forces, rolled_frame_motion
 from trees import close, few, random_tree, trees
 
 PROGRESSIVE = curve([(-0.5, -900.0), (-0.1, -50.0), (0.0, 0.0), (0.1, 60.0), (0.5, 400.0)])
@@ -90,9 +90,9 @@ def results(m: Mechanism, elements: list[Element]) -> tuple[Any, Any, Any]:
 
 
 def looped(patch: pytest.MonkeyPatch, few: int = 1) -> None:
-    patch.setattr(rolled_frame_motion, "MIN_BODIES", 1)
-    patch.setattr(rolled_frame_motion, "MIN_CLASS_SIZE", 0)
-    patch.setattr(rolled_element_forces, "MIN_KIND_SIZE", few)
+    patch.setattr(policy, "MIN_PASS_BODIES", 1)
+    patch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
+    patch.setattr(policy, "MIN_KIND_ELEMENTS", few)
 
 
 @few(3)
@@ -105,7 +105,7 @@ def test_passes_agree_with_written_out_elements(m: Mechanism, few: int, slots: i
     want = results(m, everything(m, ends))
     with pytest.MonkeyPatch.context() as patch:
         looped(patch, few)
-        patch.setattr(rolled_element_forces, "MAX_BODY_WRENCHES", slots)
+        patch.setattr(policy, "MAX_BODY_WRENCHES", slots)
         found = results(m, everything(m, ends))
     close(found[0], want[0], 1e-10)
     close(found[1], want[1], 1e-10)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 
 import bellcrank as bc
+from bellcrank.build import policy
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.system import rolled_frame_motion
 from trees import close, few, trees
 
 
@@ -37,8 +37,8 @@ def test_passes_agree_with_written_out_forces(m: Mechanism) -> None:
     frames = ["ground", *list(m.frames)[-3:]] if "ground" in m.frames else list(m.frames)[-3:]
     want, _ = rates(m, frames)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rolled_frame_motion, "MIN_BODIES", 1)
-        patch.setattr(rolled_frame_motion, "MIN_CLASS_SIZE", 0)
+        patch.setattr(policy, "MIN_PASS_BODIES", 1)
+        patch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
         found, f = rates(m, frames)
     assert {g.name.rpartition(".")[2] for g in f.calls} >= {"frames", "felt"}
     close(found, want, 1e-10)
@@ -51,8 +51,8 @@ def test_free_numbers_and_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         m = bc.zoo.chain(3, twist="general").free("link2.mass", "joint3.point.x")
         plant = bc.system(m, forces={"link3": pull})
         runs.append(bc.simulate(plant, seconds=0.02, step=5e-3, q0=m.random(0)[0], parameters={"link2.mass": 1.5}))
-        monkeypatch.setattr(rolled_frame_motion, "MIN_BODIES", 1)
-        monkeypatch.setattr(rolled_frame_motion, "MIN_CLASS_SIZE", 0)
+        monkeypatch.setattr(policy, "MIN_PASS_BODIES", 1)
+        monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     close(runs[1].q, runs[0].q, 1e-10)
     close(runs[1]["link3.fy"], runs[0]["link3.fy"], 1e-10)
 

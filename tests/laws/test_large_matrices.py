@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import memory_limits
-from bellcrank.build import columnwise_jacobians
+from bellcrank.build import policy
 from bellcrank.dynamics import quantity
 from bellcrank.errors import InputError
 
@@ -15,15 +15,15 @@ from bellcrank.errors import InputError
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the threshold to some forty bodies."""
-    monkeypatch.setattr("bellcrank.dynamics.quantity_requests.MAX_STRAIGHT_OPERATIONS", 2_000)
-    monkeypatch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 2_000)
+    monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 2_000)
+    monkeypatch.setattr(policy, "MAX_MATRIX_OPERATIONS", 2_000)
 
 
 @pytest.mark.usefixtures("small")
 def test_columns_are_those_of_straight_line_code() -> None:
     m = bc.zoo.chain(40)
     q = m.random(1)[0]
-    assert columnwise_jacobians.has_columnwise_matrix(m, quantity("mass_matrix"))
+    assert policy.columns(m, quantity("mass_matrix"))
     mass, inverse = m.mass_matrix(q), m.inverse_mass_matrix(q)
     want = bc.kernel(m, "mass_matrix")(q)
     assert np.abs(mass - want).max() <= 1e-13 * np.abs(want).max()
@@ -43,8 +43,8 @@ def test_many_bodies_have_a_mass_matrix_and_small_ones_straight_line_code() -> N
     q, v, _ = m.random(0)
     mass = m.mass_matrix(q)
     assert np.isclose(0.5 * v @ mass @ v, m.kinetic_energy(q, v), rtol=1e-10)
-    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.chain(40), quantity("mass_matrix"))
-    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.tree(255), quantity("mass_matrix"))
+    assert not policy.columns(bc.zoo.chain(40), quantity("mass_matrix"))
+    assert not policy.columns(bc.zoo.tree(255), quantity("mass_matrix"))
 
 
 def test_large_matrix_is_shared_despite_cheap_products() -> None:
@@ -54,10 +54,10 @@ def test_large_matrix_is_shared_despite_cheap_products() -> None:
     """
     m = bc.zoo.chain(100)
     q, v, _ = m.random(2)
-    assert columnwise_jacobians.has_columnwise_matrix(m, quantity("coriolis_matrix"))
+    assert policy.columns(m, quantity("coriolis_matrix"))
     np.testing.assert_allclose(m.coriolis_matrix(q, v) @ v, m.coriolis_torque(q, v), atol=1e-11, rtol=1e-11)
-    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.chain(60), quantity("coriolis_matrix"))
-    assert not columnwise_jacobians.has_columnwise_matrix(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
+    assert not policy.columns(bc.zoo.chain(60), quantity("coriolis_matrix"))
+    assert not policy.columns(bc.zoo.random_tree(1, 90), quantity("mass_matrix_factors"))
 
 
 def test_matrix_too_large_for_memory_raises(monkeypatch: pytest.MonkeyPatch) -> None:

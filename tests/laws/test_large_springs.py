@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, rolled_springs, rolling_policy
-from bellcrank.dynamics import METHODS, quantity_requests, shape_of
+from bellcrank.build import graphs, policy, rolled_springs
+from bellcrank.dynamics import METHODS, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import Graph
@@ -84,8 +84,8 @@ def test_runs_are_those_of_straight_line_code(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(2):
         m = comb(3)
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0]))
-        monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+        monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     close(runs[1].q, runs[0].q)
     close(runs[1].v, runs[0].v)
 
@@ -117,7 +117,7 @@ def test_ends_on_the_ground_beside_free_numbers(quantity: str, monkeypatch: pyte
     q, v, tau = m.random(2)
     at = [q] if quantity == "potential_energy" else [q, v, tau]
     straight = bc.kernel(m, quantity)(*at, [1.3])
-    monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-    monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_NUMBERS", 1)
-    monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+    monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+    monkeypatch.setattr(policy, "MAX_STRAIGHT_NUMBERS", 1)
+    monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     close(bc.kernel(comb(4).free("l1.mass"), quantity)(*at, [1.3]), straight)

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import rolling_policy
+from bellcrank.build import policy
 from bellcrank.build.differentiable_function import differentiable_function
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.build.segmented_recursion import finest_segmented_graph
-from bellcrank.dynamics import quantity_requests, shape_of
+from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
@@ -106,8 +106,8 @@ def test_the_gradient_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
         found.append(
             bc.gradient(m, 0.02, m.random(0)[0], m.random(0)[1], step=5e-3, final=lambda t, q, v, x, u: q[0] * v[2])
         )
-        monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+        monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     small, large = found
     close(large.q0, small.q0, 1e-9)
     close(large.v0, small.v0, 1e-9)

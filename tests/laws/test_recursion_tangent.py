@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import graphs, rolling_policy
+from bellcrank.build import graphs, policy
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.dynamics import quantity_requests, shape_of
+from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import Recursion
 from bellcrank.graph.inline import inline
@@ -70,10 +70,10 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
         given = small.random(3, (2,))
         want = getattr(small, name)(*given)
         with monkeypatch.context() as m:
-            m.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-            m.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+            m.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+            m.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
             found = getattr(large, name)(*given)
-            assert "differentiated" in getattr(large, name).__code__.co_name
+            assert "by_columns" in getattr(large, name).__code__.co_name
             with pytest.raises(bc.InputError, match="expected q, v"):
                 getattr(large, name)(given[0])
         assert found._fields == want._fields
@@ -105,8 +105,8 @@ def test_sensitivities_of_a_run_go_through_calls(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         m = bc.zoo.chain(3, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, sensitivities=["joint2.q"], q0=m.random(0)[0]))
-        monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+        monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     for column in ("joint3.q", "d(joint3.q)/d(joint2.q)", "d(joint2.a)/d(joint2.q)"):
         assert np.abs(runs[1][column] - runs[0][column]).max() < 1e-9 * np.abs(runs[0][column]).max()
     f = Simulator(bc.system(m), "rk4").dynamics.f
@@ -125,8 +125,8 @@ def test_implicit_steps_go_through_calls(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(2):
         m = bc.zoo.chain(2, twist="general")
         runs.append(bc.simulate(m, seconds=0.02, step=5e-3, q0=m.random(0)[0], integrator="rodas4"))
-        monkeypatch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-        monkeypatch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
+        monkeypatch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+        monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
     assert np.abs(runs[1].q - runs[0].q).max() < 1e-10
 
 

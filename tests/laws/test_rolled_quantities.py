@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import columnwise_jacobians, graphs, rolled_springs, rolling_policy
+from bellcrank.build import graphs, policy, rolled_springs
+from bellcrank.build.compile_time_forecast import strategy_forecast
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.dynamics import METHODS, quantity_requests, shape_of
+from bellcrank.dynamics import METHODS, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES
 from bellcrank.dynamics.recursion.recursion_table import BODY_QUANTITIES
 from bellcrank.graph import Graph, Recursion
@@ -128,13 +129,13 @@ def test_only_large_mechanisms_are_recursions() -> None:
         frame = large.bodies[-1].name if row.option == "frame" else ""
         asked = graphs.Request(quantity, frame=frame)
         little = quantity in ("pose", "com", "potential_energy", "gravity_torque")
-        shares = [graphs.is_rolled(large, asked, by) for by in graphs.possible_methods(large, asked)]
-        assert all(shares) != little, quantity
-        if all(shares):
-            assert graphs.build_forecast(large, asked, calls=True).seconds < 2.0
+        strategy = policy.choose(large, asked)
+        assert strategy.is_rolled != little, quantity
+        if strategy.is_rolled:
+            assert strategy_forecast(strategy, calls=True).seconds < 2.0
         frame = small.bodies[-1].name if row.option == "frame" else ""
         asked = graphs.Request(quantity, frame=frame)
-        assert not any(graphs.is_rolled(small, asked, by) for by in graphs.possible_methods(small, asked))
+        assert not any(p.form == policy.ROLLED for p in policy.choose(small, asked).plans)
 
 
 def test_laws_between_quantities_of_three_hundred_bodies() -> None:
@@ -169,10 +170,10 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
         q, v, _ = small.random(1, (2,))
         want = small.coriolis_matrix(q, v), small.mass_matrix_factors(q)
         with monkeypatch.context() as patch:
-            patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 1)
-            patch.setattr(rolling_policy, "MIN_BODIES_PER_CLASS", 0)
-            patch.setattr(columnwise_jacobians, "MAX_WRITTEN_OPERATIONS", 1)
-            assert "matrix_of" in large.coriolis_matrix.__code__.co_name
+            patch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 1)
+            patch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
+            patch.setattr(policy, "MAX_MATRIX_OPERATIONS", 1)
+            assert "by_columns" in large.coriolis_matrix.__code__.co_name
             close(large.coriolis_matrix(q, v=v), want[0])
             close(large.mass_matrix_factors(q), want[1])
             close(large.mass_matrix_factors(q=q[0]), want[1][0])
@@ -189,7 +190,7 @@ def test_quantities_affected_by_loops_or_springs_raise() -> None:
     q = ring.random(0)[0]
     assert isinstance(bc.kernel(ring, "poses").graph, Recursion)
     close(ring.poses(q), METHODS["frame_motion"].function("poses")(ring.tree, q.tolist()))
-    assert not graphs.is_rolled(ring, graphs.Request("reactions"), METHODS["reactions"])
+    assert policy.plan(ring, graphs.Request("reactions"), METHODS["reactions"]).form == policy.STRAIGHT
     b = bc.Builder("sprung")
     for i in range(60):
         b.body(f"l{i}", mass=1.0, com=(i + 0.5, 0.25, 0), inertia=(0.01, 0.02, 0.03))
@@ -206,7 +207,8 @@ def test_quantities_affected_by_loops_or_springs_raise() -> None:
         inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
         loops = rolled_springs.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
         assert any(g.opaque for g in loops.calls)
-        straight = graphs.with_layer(m, graphs.Request(quantity), METHODS[method]).function(quantity)
+        plan = policy.plan(m, graphs.Request(quantity), METHODS[method])
+        straight = graphs.with_layer(m, graphs.Request(quantity), plan).function(quantity)
         at = {"q": q, "v": v, "tau": tau}
         expected = straight(m.tree, *(at[x].tolist() for x in inputs))
         close(loops.evaluate(**{x: at[x] for x in inputs})[quantity], expected, 1e-9)

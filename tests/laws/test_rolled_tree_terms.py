@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bellcrank import kernel, simulate, zoo
-from bellcrank.build import rolled_tree_terms
+from bellcrank.build import policy, rolled_tree_terms
 from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import block_algebra
@@ -22,9 +22,9 @@ MECHANISMS = {"ring": lambda: zoo.ring(9), "windows": lambda: zoo.n_four_bar(4),
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolled_tree_terms, "MAX_STRAIGHT_OPERATIONS", 1)
-    monkeypatch.setattr(rolled_tree_terms, "MIN_BODIES_PER_CLASS", 0)
-    monkeypatch.setattr(rolled_tree_terms, "MAX_WORK_RATIO", 1e9)
+    monkeypatch.setattr(policy, "MAX_LOOP_OPERATIONS", 1)
+    monkeypatch.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
+    monkeypatch.setattr(policy, "MAX_WORK_RATIO", 1e9)
 
 
 def called(mechanism: Mechanism) -> Graph:

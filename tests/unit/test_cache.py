@@ -19,8 +19,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.build import compilation
-from bellcrank.dynamics import quantity_requests
+from bellcrank.build import compilation, policy
 from bellcrank.dynamics.method_table import ANY, METHODS, SHIPPED, Method
 from bellcrank.emit import cache, constant_changes
 from bellcrank.model import Loop, Mechanism, Spring
@@ -474,7 +473,7 @@ def test_constants_are_as_their_files_have_them() -> None:
     ]
     assert other == []
     assert constant_changes.changed_constants() == ""
-    some = {("dynamics.quantity_requests", "MAX_STRAIGHT_OPERATIONS"), ("emit.cpu.target", "SEGMENT_BODIES")}
+    some = {("build.policy", "MAX_STRAIGHT_OPERATIONS"), ("emit.cpu.target", "SEGMENT_BODIES")}
     assert {(f"bellcrank.{module}", name) for module, name in some} <= set(known)
     assert len(known) > 500
 
@@ -511,7 +510,7 @@ def test_code_for_another_threshold_is_not_found(folder: Path, monkeypatch: pyte
     straight = made()
     assert made().from_cache
     with monkeypatch.context() as patch:
-        patch.setattr(quantity_requests, "MAX_STRAIGHT_OPERATIONS", 300)
+        patch.setattr(policy, "MAX_STRAIGHT_OPERATIONS", 300)
         rolled = made()
         assert not rolled.from_cache
         assert type(rolled.graph) is not type(straight.graph)

@@ -142,6 +142,22 @@ def test_count_all_of_one_quantity_and_without_measuring() -> None:
     assert all("measured" not in row and row["predicted"] > 0 for row in rows)
 
 
+def test_count_explains_the_form_of_the_code() -> None:
+    rows = data("count", "chain:100", "--explain")["rows"]
+    assert [(row["use"], row["method"], row["code"]) for row in rows] == [
+        ("kernel", "aba", "rolled loops"),
+        ("several cores", "dca", "rolled segments"),
+        ("not used", "denoc", "straight-line code"),
+    ]
+    assert "25 bodies per link class >= 4" in rows[0]["reasons"]
+    text = good("count", "chain:300", "-q", "mass_matrix", "--explain")
+    assert "mechanism.mass_matrix  columns" in text
+    assert "550,133 operations > 250,000" in text
+    assert [row["code"] for row in data("count", "puma600", "--explain", "-m", "aba")["rows"]] == ["straight-line code"]
+    assert "takes no --all" in run("count", "chain:100", "--explain", "--all").stderr
+    assert "no --explain" in run("count", "chain", "--explain", "--papers").stderr
+
+
 def test_count_for_a_gpu() -> None:
     rows = data("count", "excavator", "--target", "cuda", "--all", "--dtype", "float32")["rows"]
     assert [row["per_second"] for row in rows] == sorted((row["per_second"] for row in rows), reverse=True)

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import memory_limits, progress
-from bellcrank.build import compile_time_forecast, graphs, schedules
+from bellcrank.build import compile_time_forecast, graphs, policy, schedules
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
@@ -23,8 +23,8 @@ DYNAMICS = Request("forward_dynamics")
 
 def test_forecast_bytes_grow_with_bodies_or_operations() -> None:
     chain = bc.zoo.chain(200)
-    rolled = graphs.build_forecast(chain, DYNAMICS, calls=True)
-    straight = graphs.build_forecast(chain, DYNAMICS, calls=False)
+    rolled = compile_time_forecast.strategy_forecast(policy.choose(chain, DYNAMICS), calls=True)
+    straight = compile_time_forecast.strategy_forecast(policy.choose(chain, DYNAMICS), calls=False)
     assert rolled.seconds < 2.0 < straight.seconds
     assert straight.bytes > 50 * rolled.bytes
     assert straight.bytes == compile_time_forecast.OPERATION_BYTES * straight.operations
@@ -37,14 +37,14 @@ def test_the_forecast_of_written_out_code_is_about_right() -> None:
     """
     for name in ("puma600", "chain:20", "tree:15", "stewart", "n_four_bar:8"):
         m = bc.zoo.load(name)
-        found = graphs.build_forecast(m, DYNAMICS, calls=False)
+        found = compile_time_forecast.strategy_forecast(policy.choose(m, DYNAMICS), calls=False)
         assert 0.5 < found.operations / graphs.graph(m, "forward_dynamics").count().arithmetic < 6.0, name
 
 
 def test_graph_beyond_memory_raises_before_tracing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(compile_time_forecast, "free_memory", lambda: 1e5)
-    monkeypatch.setattr(graphs, "trace_quantity", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(graphs, "trace_plan", lambda *_: pytest.fail("it was begun"))
     what = r"forward_dynamics of chain70: about [\d,]+ operations, .* 0.0 GB are free"
     with pytest.raises(InputError, match=what):
         bc.kernel(bc.zoo.chain(70), "forward_dynamics")
@@ -61,7 +61,7 @@ def test_recursion_beyond_memory_is_not_written_out(monkeypatch: pytest.MonkeyPa
 def test_minutes_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     monkeypatch.setattr(compile_time_forecast, "WARNING_SECONDS", 1e-3)
-    monkeypatch.setattr(graphs, "is_small", lambda *_: False)  # otherwise the forecast would not run
+    monkeypatch.setattr(policy.Strategy, "is_small", False)  # otherwise the forecast would not run
     with pytest.warns(RuntimeWarning, match="bias of chain3: about .* to compile and .* GB"):
         bc.kernel(bc.zoo.chain(3), "bias")
     graph = graphs.graph(bc.zoo.chain(3), "bias")

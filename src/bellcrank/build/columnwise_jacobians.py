@@ -9,18 +9,19 @@ recursion, and all directions together are a batch of it, in lanes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.build.function_compilation import compile_graph
-from bellcrank.build.graphs import is_rolled, prefer_rolled, trace_quantity
-from bellcrank.build.rolled_recursion import is_rollable, rolled_graph
-from bellcrank.build.rolling_policy import rolling_pays
+from bellcrank.build.graphs import trace_plan
+from bellcrank.build.policy import ROLLED, Plan
+from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.build.wrench_arguments import stack_wrenches
-from bellcrank.dynamics import Quantity, candidates, estimate, shape_of
-from bellcrank.dynamics.quantity_requests import MAX_STRAIGHT_OPERATIONS, Request
+from bellcrank.dynamics import Quantity, shape_of
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.interpreter import checked_inputs
@@ -34,61 +35,96 @@ if TYPE_CHECKING:
 DERIVATIVE_MATRICES = {"mass_matrix": ("inverse_dynamics", "a"), "inverse_mass_matrix": ("forward_dynamics", "tau")}
 PRODUCT_METHODS = {"coriolis_matrix": "coriolis", "mass_matrix_factors": "aba"}  # matrix: method
 MEMORY_HINT = "apply it instead, by inverse_dynamics to accelerations, or by forward_dynamics to forces"
-# Operations up to which straight-line code is used, because it runs faster.
-MAX_WRITTEN_OPERATIONS = 10 * MAX_STRAIGHT_OPERATIONS
 
 
-def columnwise_function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any] | None:
-    """Return a column-by-column function for quantity `q` of `mechanism`, or None where it does not apply."""
-    if q.result and has_columnwise_derivatives(mechanism, q):
-        return derivatives_function(mechanism, q)
-    return (
-        matrix_function(mechanism, q)
-        if q.name in (*DERIVATIVE_MATRICES, *PRODUCT_METHODS) and has_columnwise_matrix(mechanism, q)
-        else None
-    )
+@dataclass(frozen=True)
+class DirectionKernel:
+    """A kernel of the product of a matrix with a direction; all directions together are a batch.
 
-
-def has_columnwise_derivatives(mechanism: Mechanism, q: Quantity) -> bool:
-    """Return whether the derivatives `q` of `mechanism` are computed column by column.
-
-    The differentiated quantity must have a rolled recursion, and nq must equal nv (no quaternions).
+    direction: the input that takes the direction. fixed: inputs that are the same in every call.
     """
-    return bool(q.differentiates) and mechanism.nq == mechanism.nv and _is_rolled(mechanism, q.differentiates)
+
+    kernel: Kernel
+    direction: str
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+    def matrix(self, n: int, state: dict[str, Any]) -> Any:
+        """Return the matrix, (..., rows, `n`), for the other inputs `state`, with an axis of 1 for the directions."""
+        products = self.kernel(**state, **self.fixed, **{self.direction: np.eye(n)})
+        (shape,) = self.kernel.signature.outputs.values()
+        if len(shape) == 2:  # each body also returned its element on the diagonal
+            products, diagonal = products[..., 0, :], products[..., 0, 1, :]
+            products[..., range(n), range(n)] = diagonal
+        return np.swapaxes(products, -1, -2)
 
 
-def has_columnwise_matrix(mechanism: Mechanism, q: Quantity) -> bool:
-    """Return whether the matrix `q` of `mechanism` is computed column by column.
+def columnwise_function(mechanism: Mechanism, q: Quantity, plan: Plan) -> Callable[..., Any]:
+    """Return a function of the inputs of `q` that computes a matrix, or the derivatives, column by column.
 
-    It must be too large to write out, and the quantity it derives from must have a rolled recursion.
+    Parameters
+    ----------
+    mechanism
+        A mechanism without loops.
+    q
+        Derivatives, or a key of DERIVATIVE_MATRICES or PRODUCT_METHODS.
+    plan
+        The method of the recursion (policy.columns).
     """
-    tree = mechanism.tree
-    work = min((estimate(m.name, q.name, tree) for m in candidates(q.name, tree)), default=0.0) / MAX_WRITTEN_OPERATIONS
-    if mechanism.loops or work <= 1.0:
-        return False
-    if q.name in DERIVATIVE_MATRICES:
-        return _is_rolled(mechanism, DERIVATIVE_MATRICES[q.name][0])
-    return is_rollable(tree, PRODUCT_METHODS[q.name], "product") and rolling_pays(
-        tree, work
-    )  # even where a single product is small
+    n = mechanism.nv
 
+    @cache
+    def kernels(frames: tuple[str, ...]) -> list[DirectionKernel]:
+        if q.name in PRODUCT_METHODS:
+            return [_product_kernel(mechanism, q, plan)]
+        if q.name in DERIVATIVE_MATRICES:  # gravity and velocities cancel in the derivative
+            base, x = DERIVATIVE_MATRICES[q.name]
+            return [_tangent_kernel(mechanism, q, plan, base, x, {"v": np.zeros(n), x: np.zeros(n)})]
+        return [_tangent_kernel(mechanism, q, plan, q.differentiates, x, {}, frames) for x in q.inputs]
 
-def _is_rolled(mechanism: Mechanism, name: str) -> bool:
-    request = Request(name)
-    return all(
-        is_rolled(mechanism, request, m) for m in prefer_rolled(mechanism, request, candidates(name, mechanism.tree))
-    )
+    def by_columns(
+        *positional: Any, wrenches: Any = None, parameters: Any = None, out: Any = None, **named: Any
+    ) -> Any:
+        if (wrenches is not None and q.option != "frames") or (out is not None and q.result):
+            raise InputError(f"{q.name} takes no {'out' if q.result else 'wrenches'}.")
+        arrays, p = _bind_arguments(mechanism, q, positional, named)
+        frames, wrench = stack_wrenches(q.name, wrenches) if wrenches is not None else ((), None)
+        state = _parameter_input(mechanism, q.name, p, parameters)
+        state |= {x: array[..., None, :] for x, array in arrays.items()}
+        if q.result:
+            state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
+            return q.result(*(each.matrix(n, state) for each in kernels(frames)))
+        size = max(array.size for array in arrays.values())
+        check_memory(f"{q.name} of {mechanism.name}", 40.0 * n * max(n, size), MEMORY_HINT)
+        matrix = kernels(frames)[0].matrix(n, state)
+        if q.name in DERIVATIVE_MATRICES:
+            matrix = 0.5 * (matrix + np.swapaxes(matrix, -1, -2))  # symmetric but for rounding
+        return _store_result(q.name, matrix, out)
+
+    return by_columns
 
 
 def _tangent_kernel(
-    mechanism: Mechanism, quantity_name: str, x: str, name: str, frames: tuple[str, ...] = ()
-) -> Kernel:
-    """Return the kernel of the derivative of quantity `quantity_name` with respect to input `x` along any direction."""
-    request = Request(quantity_name, wrenches=frames)
-    (method,) = prefer_rolled(mechanism, request, candidates(quantity_name, mechanism.tree))[:1]
-    return compile_graph(
-        tangent(trace_quantity(mechanism, request, method), [x]), name=name, parameters=mechanism.parameters
-    )
+    mechanism: Mechanism,
+    q: Quantity,
+    plan: Plan,
+    base: str,
+    x: str,
+    fixed: dict[str, Any],
+    frames: tuple[str, ...] = (),
+) -> DirectionKernel:
+    """Return the kernel of the derivative of quantity `base` with respect to input `x` along any direction."""
+    graph = trace_plan(mechanism, Request(base, wrenches=frames), replace(plan, form=ROLLED))
+    kernel = compile_graph(tangent(graph, [x]), name=f"{q.name}.{x}", parameters=mechanism.parameters)
+    return DirectionKernel(kernel, f"d_{x}", fixed)
+
+
+def _product_kernel(mechanism: Mechanism, q: Quantity, plan: Plan) -> DirectionKernel:
+    """Return the kernel of the product of a matrix with a vector, which is defined body by body."""
+    tree = mechanism.tree
+    inputs = {x: shape_of(x, tree) for x in (*q.inputs, "x")}
+    name = f"{mechanism.name}.{q.name}.x"
+    graph = rolled_graph(name, tree, plan.method.name, "product", inputs, (), mechanism.parameters)
+    return DirectionKernel(compile_graph(graph, name=f"{q.name}.x", parameters=mechanism.parameters), "x")
 
 
 def _parameter_input(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str, Any]:
@@ -127,90 +163,3 @@ def _store_result(name: str, result: Any, out: Any) -> Any:
         raise InputError(f"{name}: out must be a writable float64 array of shape {result.shape}; got {got}.")
     out[...] = result
     return out
-
-
-def matrix_function(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """Return a function of q, or of q and v, that computes a matrix column by column.
-
-    Parameters
-    ----------
-    mechanism
-        A mechanism without loops.
-    row
-        The quantity: a key of DERIVATIVE_MATRICES or PRODUCT_METHODS.
-    """
-    n = mechanism.nv
-    columns = cache(
-        lambda: (
-            _derivative_columns(mechanism, row) if row.name in DERIVATIVE_MATRICES else _product_columns(mechanism, row)
-        )
-    )
-
-    def matrix_of(*positional: Any, parameters: Any = None, out: Any = None, **named: Any) -> Any:
-        state, p = _bind_arguments(mechanism, row, positional, named)
-        free = _parameter_input(mechanism, row.name, p, parameters)
-        size = max(array.size for array in state.values())
-        check_memory(f"{row.name} of {mechanism.name}", 40.0 * n * max(n, size), MEMORY_HINT)
-        state = {x: array[..., None, :] for x, array in state.items()}
-        return _store_result(row.name, columns()(**state, **free), out)
-
-    return matrix_of
-
-
-def _derivative_columns(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """Return a function for M or M^-1 as derivatives.
-
-    Column k is the derivative of the forces along acceleration k (or of the accelerations along force k); gravity and
-    velocities cancel in it.
-    """
-    n, (base_quantity, x) = mechanism.nv, DERIVATIVE_MATRICES[row.name]
-    kernel = _tangent_kernel(mechanism, base_quantity, x, f"{row.name}.{x}")
-    other_inputs = {"v": np.zeros(n), x: np.zeros(n), f"d_{x}": np.eye(n)}
-
-    def columns(**state: Any) -> Any:
-        matrix = kernel(**state, **other_inputs)
-        return 0.5 * (matrix + np.swapaxes(matrix, -1, -2))  # symmetric but for rounding
-
-    return columns
-
-
-def _product_columns(mechanism: Mechanism, row: Quantity) -> Callable[..., Any]:
-    """Return a function for a matrix from its products with unit vectors.
-
-    Where bodies give two numbers, the second one is the diagonal.
-    """
-    tree, method, n = mechanism.tree, PRODUCT_METHODS[row.name], mechanism.nv
-    inputs = {x: shape_of(x, tree) for x in (*row.inputs, "x")}
-    graph = rolled_graph(f"{mechanism.name}.{row.name}.x", tree, method, "product", inputs, (), mechanism.parameters)
-    kernel = compile_graph(graph, name=f"{row.name}.x", parameters=mechanism.parameters)
-
-    def columns(**state: Any) -> Any:
-        matrix = kernel(**state, x=np.eye(n))
-        if matrix.shape[-2:] == (2, n):
-            matrix, diagonal = matrix[..., 0, :], matrix[..., 0, 1, :]
-            matrix[..., range(n), range(n)] = diagonal
-        return np.swapaxes(matrix, -1, -2)
-
-    return columns
-
-
-def derivatives_function(mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
-    """Return a function of the inputs of `q` that computes its derivatives for `mechanism`, (..., nv, nv) each."""
-    assert q.result is not None
-    result_type, unit = q.result, np.eye(mechanism.nv)
-
-    @cache
-    def tangent_kernel(x: str, frames: tuple[str, ...]) -> Kernel:
-        return _tangent_kernel(mechanism, q.differentiates, x, f"{q.name}.{x}", frames)
-
-    def differentiated(*given: Any, wrenches: Any = None, parameters: Any = None, **named: Any) -> Any:
-        arrays, p = _bind_arguments(mechanism, q, given, named)
-        frames, wrench = stack_wrenches(q.name, wrenches) if wrenches is not None else ((), None)
-        state = _parameter_input(mechanism, q.name, p, parameters)
-        state |= {x: array[..., None, :] for x, array in arrays.items()}
-        state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
-        return result_type(
-            *(np.swapaxes(tangent_kernel(x, frames)(**state, **{f"d_{x}": unit}), -1, -2) for x in q.inputs)
-        )
-
-    return differentiated

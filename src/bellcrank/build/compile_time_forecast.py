@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bellcrank.build.policy import ROLLED, SEGMENTS, TREE_TERMS, Strategy
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
 from bellcrank.memory_limits import free_memory
@@ -51,6 +52,27 @@ class Forecast:
                 "compiled in seconds: docs/size.md lists the quantities that have them."
             )
         return self
+
+
+def strategy_forecast(strategy: Strategy, calls: bool) -> Forecast:
+    """Return the forecast of a kernel.
+
+    Parameters
+    ----------
+    strategy
+        The form of its code for each method.
+    calls
+        Whether the target supports rolled loops.
+    """
+    from bellcrank.build.rolled_recursion import count_classes  # imported here because small kernels need no forecast
+    from bellcrank.build.rolled_tree_terms import count_passes
+
+    tree, forms = strategy.tree, {p.form for p in strategy.plans}
+    work = [count_passes(tree) * p.work for p in strategy.plans]
+    rolled = {ROLLED} if strategy.request.wrenches else {ROLLED, TREE_TERMS}
+    if (calls and forms <= rolled) or forms == {SEGMENTS}:  # divide and conquer is rolled on every target
+        return rolled_forecast(min(work), len(tree.links), count_classes(tree))
+    return straight_forecast(work)
 
 
 def straight_forecast(work: Sequence[float]) -> Forecast:

@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.dynamics import (
-    METHODS,
-    Method,
-    Quantity,
-    candidates,
-    estimate,
-    kinematics,
-    method,
-    quantity,
-    shape_of,
-)
-from bellcrank.dynamics.quantity_requests import Request, check_request, fits_straight_code, has_few_numbers
+from bellcrank.build import policy
+from bellcrank.build.policy import Plan, Strategy
+from bellcrank.dynamics import Method, Quantity, kinematics, quantity, shape_of
+from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline
@@ -31,7 +23,6 @@ from bellcrank.graph.recursion import MAX_WRITTEN_OPERATIONS
 from bellcrank.model import Mechanism, Tree, regrouped
 
 if TYPE_CHECKING:
-    from bellcrank.build.compile_time_forecast import Forecast
     from bellcrank.dynamics.loops.loop_layer import LoopLayer
 
 MAX_OPERATIONS = 10_000_000  # operations of a graph, roughly
@@ -44,8 +35,8 @@ def quantity_tree(mechanism: Mechanism, name: str, base_method: Method) -> Tree:
     return regrouped(mechanism.tree) if quantity(name).regrouped and base_method.regrouped else mechanism.tree
 
 
-def with_layer(mechanism: Mechanism, request: Request, base_method: Method) -> Method | LoopLayer:
-    """Return the method that answers a request, with a layer on top for loops and springs.
+def with_layer(mechanism: Mechanism, request: Request, plan: Plan) -> Method | LoopLayer:
+    """Return the method of a plan, with a layer on top for loops and springs.
 
     Parameters
     ----------
@@ -53,180 +44,36 @@ def with_layer(mechanism: Mechanism, request: Request, base_method: Method) -> M
         The mechanism.
     request
         The quantity and its options.
-    base_method
-        The method for the open tree.
+    plan
+        The method for the open tree, and the form of its code.
     """
     if not (mechanism.loops or mechanism.springs):
-        return base_method
+        return plan.method
     from bellcrank.build.rolled_tree_terms import make_layer
 
-    return make_layer(mechanism, request, base_method)
+    return make_layer(mechanism, request, plan)
 
 
-def check_size(mechanism: Mechanism, name: str, base_method: Method, tree: Tree | None = None) -> None:
-    """Raise an InputError where tracing would take minutes and gigabytes.
+def check_size(mechanism: Mechanism, request: Request, plan: Plan) -> None:
+    """Raise an InputError where tracing straight-line code would take minutes and gigabytes.
 
     Parameters
     ----------
     mechanism
         The mechanism.
-    name
-        The quantity.
-    base_method
-        The method.
-    tree
-        The part of the mechanism that the quantity depends on; by default all of it.
+    request
+        The quantity and its options.
+    plan
+        The method and its work.
     """
-    work = estimate(base_method.name, name, tree or mechanism.tree)
+    work, by = plan.work, plan.method.name
     if work > MAX_OPERATIONS:
         raise InputError(
-            f"{name} of {mechanism.name} by {base_method.name} is about {work:,.0f} operations, and at most "
+            f"{request.quantity} of {mechanism.name} by {by} is about {work:,.0f} operations, and at most "
             f"{MAX_OPERATIONS:,} are traced: it would take some {work / OPERATIONS_PER_SECOND / 60:.0f} minutes and "
             f"{work * OPERATION_BYTES / 1e9:.0f} GB. Lock joints, or use a quantity or a method whose work does not "
             "grow with the square of the number of bodies."
         )
-
-
-def is_rolled(mechanism: Mechanism, request: Request, base_method: Method) -> bool:
-    """Return whether identical bodies share their code.
-
-    The method must support it, and the straight-line code must be too long to compile.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    request
-        The quantity and its options.
-    base_method
-        The method.
-    """
-    small = fits_straight_code(base_method.name, request.quantity, mechanism.tree) and has_few_numbers(
-        request.quantity, mechanism.tree
-    )
-    if small or request.packed:
-        return False
-    from bellcrank.build.rolling_policy import should_roll
-
-    return should_roll(mechanism, relevant_tree(mechanism, request), request, base_method)
-
-
-def relevant_tree(mechanism: Mechanism, request: Request) -> Tree:
-    """Return the part of the tree of `mechanism` that the `request` depends on."""
-    if not request.frame:
-        return mechanism.tree
-    from bellcrank.build.recursion_layout import path_tree
-
-    return path_tree(mechanism.tree, request.frame)
-
-
-def parallel_dca(mechanism: Mechanism, request: Request, worth: Callable[[Graph], bool]) -> tuple[Method, Graph] | None:
-    """Return divide and conquer for several cores, or None where it does not pay.
-
-    It is chosen by "auto" where aba would be loops along one branch, which only one core can run.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    request
-        The quantity and its options.
-    worth
-        Returns whether several cores share the work on a graph.
-    """
-    dca = METHODS["dca"]
-    is_applicable = request.method == "auto" and dca.applies(mechanism.tree, request.quantity)
-    if not is_applicable or not is_rolled_dca(mechanism, request, dca):
-        return None
-    from bellcrank.build.rolling_policy import request_dca
-
-    chosen_graph = request_dca(mechanism, request)
-    return (dca, chosen_graph) if chosen_graph is not None and worth(chosen_graph) else None
-
-
-def is_rolled_dca(mechanism: Mechanism, request: Request, base_method: Method) -> bool:
-    """Return whether `base_method` is divide and conquer, and identical bodies share their code by aba as well.
-
-    The `request` for `mechanism` must be plain forward dynamics.
-    """
-    is_dca = base_method.name == "dca" and request.quantity == "forward_dynamics"
-    plain = not (request.wrenches or mechanism.parameters or mechanism.springs)
-    return is_dca and plain and is_rolled(mechanism, request, METHODS["aba"])
-
-
-def prefer_rolled(mechanism: Mechanism, request: Request, able: list[Method]) -> list[Method]:
-    """Return the methods of `able` with rolled loops, or all of them if there are none.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    request
-        The quantity and its options.
-    able
-        Methods that can compute the quantity.
-    """
-    if mechanism.tree.has_mimics and METHODS["crba"] in able:  # rolled aba also supports mimic joints
-        able = [METHODS["aba"], *able] if is_rolled(mechanism, request, METHODS["aba"]) else able
-    if sharing := [m for m in able if is_rolled(mechanism, request, m)]:
-        return sharing
-    if not mechanism.loops or request.quantity != "forward_dynamics":
-        return able
-    from bellcrank.build.rolled_tree_terms import has_rolled_tree_terms
-
-    return [m for m in able if has_rolled_tree_terms(mechanism, m)] or able
-
-
-def possible_methods(mechanism: Mechanism, request: Request) -> list[Method]:
-    """Return the methods that may answer: the requested one, or for "auto" all promising ones.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    request
-        The quantity and its options.
-    """
-    named = request.method != "auto"
-    requested_methods = [method(request.method, request.quantity, mechanism.tree)] if named else []
-    return prefer_rolled(mechanism, request, requested_methods or candidates(request.quantity, mechanism.tree))
-
-
-def is_small(mechanism: Mechanism, request: Request) -> bool:
-    """Return whether the `request` for `mechanism` is so little work by any method that no forecast is needed."""
-    work_args, methods = (request.quantity, relevant_tree(mechanism, request)), possible_methods(mechanism, request)
-    return not mechanism.loops and all(
-        estimate(m.name, *work_args) > 0.0 and fits_straight_code(m.name, *work_args) for m in methods
-    )
-
-
-def build_forecast(mechanism: Mechanism, request: Request, calls: bool) -> Forecast:
-    """Return the forecast of the time and memory to build a kernel.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism.
-    request
-        The quantity and its options.
-    calls
-        Whether the target supports rolled loops.
-    """
-    from bellcrank.build import compile_time_forecast
-    from bellcrank.build.rolled_recursion import count_classes
-    from bellcrank.build.rolled_tree_terms import count_passes, has_rolled_tree_terms
-
-    tree, methods = relevant_tree(mechanism, request), possible_methods(mechanism, request)
-    work = [count_passes(tree) * estimate(m.name, request.quantity, tree) for m in methods]
-    has_rolled_tree = [bool(tree.loops) and has_rolled_tree_terms(mechanism, m) for m in methods]
-    rolled_up = calls and all(
-        is_rolled(mechanism, request, m) or below for m, below in zip(methods, has_rolled_tree, strict=True)
-    )
-    if rolled_up or all(
-        is_rolled_dca(mechanism, request, m) for m in methods
-    ):  # divide and conquer is rolled on every target
-        return compile_time_forecast.rolled_forecast(min(work), len(tree.links), count_classes(tree))
-    return compile_time_forecast.straight_forecast(work)
 
 
 def trace_quantity(mechanism: Mechanism, request: Request, base_method: Method) -> Graph:
@@ -241,25 +88,42 @@ def trace_quantity(mechanism: Mechanism, request: Request, base_method: Method) 
     base_method
         The method.
     """
-    q = quantity(request.quantity)
-    if is_rolled(mechanism, request, base_method):
-        from bellcrank.build.rolling_policy import request_recursion
+    return trace_plan(mechanism, request, policy.plan(mechanism, request, base_method))
 
-        return request_recursion(mechanism, request, base_method)
-    if is_rolled_dca(mechanism, request, base_method):
-        from bellcrank.build.rolling_policy import request_dca
 
-        if (segmented := request_dca(mechanism, request)) is not None:
-            return segmented
-    check_size(mechanism, q.name, base_method, relevant_tree(mechanism, request))
-    form_tree = quantity_tree(mechanism, q.name, base_method)
-    if q.differentiates and q.name not in base_method.solves:
-        base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), base_method)
-        return derivative_graph(_flat_graph(base), form_tree, mechanism.name, q)
-    function = with_layer(mechanism, request, base_method).function(q.name)
-    inputs = {name: shape_of(name, form_tree) for name in q.inputs}
-    if request.wrenches:
-        inputs["wrench"] = shape_of("wrench", form_tree, request.wrenches)
+def trace_plan(mechanism: Mechanism, request: Request, plan: Plan) -> Graph:
+    """Trace a request by one method, in the form that the `plan` gives.
+
+    Bodies in rolled loops are not regrouped: identical ones stay identical, and no inertia of thousands of bodies
+    accumulates.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    plan
+        The method and the form of its code.
+    """
+    q, by, graph_name = quantity(request.quantity), plan.method, f"{mechanism.name}.{request.quantity}"
+    is_straight = plan.form in (policy.STRAIGHT, policy.TREE_TERMS)
+    tree = quantity_tree(mechanism, q.name, by) if is_straight else mechanism.tree
+    names = [*q.inputs, *(["wrench"] if request.wrenches else [])]
+    inputs = {name: shape_of(name, tree, request.wrenches) for name in names}
+    if plan.form == policy.ROLLED:
+        from bellcrank.build.rolled_springs import quantity_graph
+
+        return quantity_graph(graph_name, tree, by.name, request, inputs, mechanism.parameters)
+    if plan.form == policy.SEGMENTS:
+        from bellcrank.build.segmented_recursion import finest_segmented_graph
+
+        return finest_segmented_graph(graph_name, tree, inputs)
+    check_size(mechanism, request, plan)
+    if q.differentiates and q.name not in by.solves:
+        base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), by)
+        return derivative_graph(_flat_graph(base), tree, mechanism.name, q)
+    function = with_layer(mechanism, request, plan).function(q.name)
 
     def body(**symbols: Any) -> dict[str, Any]:
         wrench = symbols.pop("wrench", None)
@@ -267,10 +131,10 @@ def trace_quantity(mechanism: Mechanism, request: Request, base_method: Method) 
         options |= {"reference": request.reference} if request.reference != "aligned" else {}
         if wrench is not None:
             options |= {"frames": request.wrenches, "wrench": wrench}
-        result = function(form_tree, *symbols.values(), **options)
+        result = function(tree, *symbols.values(), **options)
         return {q.name: [x for k, row in enumerate(result) for x in row[k:]] if request.packed else result}
 
-    return trace(f"{mechanism.name}.{q.name}", body, inputs, mechanism.parameters)
+    return trace(graph_name, body, inputs, mechanism.parameters)
 
 
 def derivative_graph(base: Graph, form: Tree, mechanism: str, row: Quantity) -> Graph:
@@ -335,6 +199,26 @@ def graph(
     ]
 
 
+def checked_strategy(mechanism: Mechanism, request: Request, cores: bool = False) -> Strategy:
+    """Return the strategy for a request, after a check that it can be computed.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    cores
+        Whether several cores share the work on each state.
+    """
+    check_request(mechanism, request)
+    if quantity(request.quantity).inverts and not mechanism.tree.has_massive_bodies:
+        from bellcrank.dynamics import singular_mass
+
+        singular_mass.check_mass_matrix(mechanism)
+    return policy.choose(mechanism, request, cores)
+
+
 def choose_graph(
     mechanism: Mechanism, request: Request, choose: GraphChoice | None = None, calls: bool = False
 ) -> tuple[Method, Graph]:
@@ -351,18 +235,42 @@ def choose_graph(
     calls
         Whether the caller supports a graph that calls other graphs.
     """
-    check_request(mechanism, request)
-    if quantity(request.quantity).inverts and not mechanism.tree.has_massive_bodies:
-        from bellcrank.dynamics import singular_mass
+    return strategy_graph(mechanism, checked_strategy(mechanism, request), choose, calls)
 
-        singular_mass.check_mass_matrix(mechanism)
-    graphs = [(m, trace_quantity(mechanism, request, m)) for m in possible_methods(mechanism, request)]
+
+def strategy_graph(
+    mechanism: Mechanism, strategy: Strategy, choose: GraphChoice | None = None, calls: bool = False
+) -> tuple[Method, Graph]:
+    """Return method and graph of a `strategy` for `mechanism`; `choose` and `calls` are as in `choose_graph`."""
+    graphs = [(p.method, trace_plan(mechanism, strategy.request, p)) for p in strategy.plans]
     chosen_method, chosen_graph = graphs[0]
     if len(graphs) > 1:
         from bellcrank.emit.cpu.costs import cheapest  # imported here because cached kernels need no choice
 
         chosen_method, chosen_graph = (choose or cheapest)(graphs)
     return chosen_method, chosen_graph if calls else _flat_graph(chosen_graph)
+
+
+def wide_graph(
+    mechanism: Mechanism, strategy: Strategy, is_shared: Callable[[Graph], bool]
+) -> tuple[Method, Graph] | None:
+    """Return divide and conquer for several cores, or None where they would not share its work.
+
+    The loops of aba along a branch run on one core.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    strategy
+        The strategy for a request.
+    is_shared
+        Returns whether several cores share the work of a graph.
+    """
+    if strategy.wide is None:
+        return None
+    segmented = trace_plan(mechanism, strategy.request, strategy.wide)
+    return (strategy.wide.method, segmented) if is_shared(segmented) else None
 
 
 def _flat_graph(graph: Graph) -> Graph:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.build import kernel_selection
+from bellcrank.build import kernel_selection, policy
 from bellcrank.build.compilation import (
     Job,
     Where,
@@ -34,9 +34,9 @@ from bellcrank.build.compilation import (
 )
 from bellcrank.build.compilation import target_of as target_of
 from bellcrank.build.wrench_arguments import kernel_with_wrenches
-from bellcrank.dynamics import METHODS, Method, Quantity, candidates, quantity
+from bellcrank.dynamics import METHODS, Method, Quantity, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.quantity_requests import Request, check_request, fits_straight_code
+from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
@@ -140,13 +140,16 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
 
         calls = not where.machine  # code for several cores per state supports no calls
         method_request = replace(request, method=cached_method) if cached_method and calls else request
-        if where.machine and (wide := graphs.parallel_dca(mechanism, request, lambda g: uses_several_cores(g, target))):
+        strategy = graphs.checked_strategy(mechanism, method_request, cores=not calls)
+        if wide := graphs.wide_graph(mechanism, strategy, lambda g: uses_several_cores(g, target)):
             return wide[0].name, wide[1]
-        if not graphs.is_small(mechanism, method_request):
-            graphs.build_forecast(mechanism, method_request, calls).warn_if_long(
+        if not strategy.is_small:
+            from bellcrank.build import compile_time_forecast
+
+            compile_time_forecast.strategy_forecast(strategy, calls).warn_if_long(
                 f"{request.quantity} of {mechanism.name}"
             )
-        chosen_method, chosen_graph = graphs.choose_graph(mechanism, method_request, target.choose, calls)
+        chosen_method, chosen_graph = graphs.strategy_graph(mechanism, strategy, target.choose, calls)
         return chosen_method.name, chosen_graph
 
     @cache
@@ -221,21 +224,15 @@ def bound(mechanism: Mechanism, name: str) -> Callable[..., Any]:
         return _documented(kernel_selection.select_by_frame(q, partial(kernel, mechanism, name)), mechanism, q)
     if q.driven and mechanism.loops:
         return _documented(kernel_selection.select_by_actuation(q, partial(kernel, mechanism, name)), mechanism, q)
-    if not mechanism.loops and _exceeds_straight_code(mechanism, q.differentiates or name):
+    if by_columns := policy.columns(mechanism, q):
         from bellcrank.build import columnwise_jacobians
 
-        if by_columns := columnwise_jacobians.columnwise_function(mechanism, q):
-            return _documented(by_columns, mechanism, q)
+        return _documented(columnwise_jacobians.columnwise_function(mechanism, q, by_columns), mechanism, q)
     if q.result:
         return _documented(
             kernel_selection.with_named_parts(make_kernel(mechanism, Request(name), Where()).function, q), mechanism, q
         )
     return make_kernel(mechanism, Request(name), Where()).function
-
-
-def _exceeds_straight_code(mechanism: Mechanism, name: str) -> bool:
-    """Return whether a quantity is too large for straight-line code by some method that may answer."""
-    return not all(fits_straight_code(m.name, name, mechanism.tree) for m in candidates(name, mechanism.tree))
 
 
 def _documented(function: Callable[..., Any], mechanism: Mechanism, q: Quantity) -> Callable[..., Any]:
@@ -283,19 +280,15 @@ def auto_method(mechanism: Mechanism, request: Request) -> Method:
         The quantity and its options.
     """
     from bellcrank.build import graphs
-    from bellcrank.dynamics import singular_mass
 
-    check_request(mechanism, request)
-    if quantity(request.quantity).inverts and not mechanism.tree.has_massive_bodies:
-        singular_mass.check_mass_matrix(mechanism)
-    methods = graphs.possible_methods(mechanism, request)
-    if len(methods) == 1 and graphs.is_rolled(mechanism, request, methods[0]):
-        return methods[0]
-    if len(methods) == 1:
-        graphs.check_size(mechanism, request.quantity, methods[0], graphs.relevant_tree(mechanism, request))
-        return methods[0]
+    strategy = graphs.checked_strategy(mechanism, request)
+    first, *others = strategy.plans
+    if not others:
+        if first.form != policy.ROLLED:
+            graphs.check_size(mechanism, request, first)
+        return first.method
     if not tables_as_shipped():
-        return graphs.choose_graph(mechanism, request)[0]
+        return graphs.strategy_graph(mechanism, strategy)[0]
     h, request_text = host(), json.dumps(asdict(request))
     computer_key = (h.cpu, h.features, h.llvm, code_fingerprint(), *plugin_key())
     name = store.key("method", mechanism.fingerprint, request_text, *computer_key)
@@ -303,7 +296,7 @@ def auto_method(mechanism: Mechanism, request: Request) -> Method:
         if (stored_name := store.load(f"{name}.json")) is not None:
             _cached_methods[name] = str(json.loads(stored_name))
         else:
-            _cached_methods[name] = graphs.choose_graph(mechanism, request)[0].name
+            _cached_methods[name] = graphs.strategy_graph(mechanism, strategy)[0].name
             if sources_unchanged():
                 store.save(f"{name}.json", json.dumps(_cached_methods[name]).encode())
     return METHODS[_cached_methods[name]]

@@ -15,28 +15,22 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.build.compile_time_forecast import EQUATION_PASSES
-from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_graph
-from bellcrank.dynamics import Method, estimate, quantity, shape_of
+from bellcrank.build.policy import TREE_TERMS, Plan
+from bellcrank.build.rolled_recursion import rolled_graph
+from bellcrank.dynamics import Method, quantity, shape_of
 from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.actuation import actuated_indices
-from bellcrank.dynamics.loops.loop_layer import LoopLayer
+from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism, Tree
 from bellcrank.model.parts import EQUATIONS, Loop
 from bellcrank.scalar import Scalar
 
-# Operations in straight-line code above which the recursions are rolled.
-MAX_STRAIGHT_OPERATIONS = 100_000
-MIN_BODIES_PER_CLASS = 4  # mean number of bodies per link class from which rolling pays
-# Limit of rolled work over straight-line work, which omits the bodies that an equation does not move.
-MAX_WORK_RATIO = 3.0
 
-
-def make_layer(mechanism: Mechanism, request: Request, method: Method) -> LoopLayer:
+def make_layer(mechanism: Mechanism, request: Request, plan: Plan) -> LoopLayer:
     """Return the layer for loops and springs on top of a method.
 
     Parameters
@@ -45,32 +39,23 @@ def make_layer(mechanism: Mechanism, request: Request, method: Method) -> LoopLa
         A mechanism with loops or springs.
     request
         The quantity and its options.
-    method
-        The method for the open tree.
+    plan
+        The method for the open tree, and the form of its code.
     """
     driven = quantity(request.quantity).driven
     if not mechanism.loops:
-        return LoopLayer(method, LoopRank(), tuple(range(mechanism.nv)) if driven else ())
+        return LoopLayer(plan.method, LoopRank(), tuple(range(mechanism.nv)) if driven else ())
     loop_analysis = analysis(mechanism)
-    terms = (
-        TreeTerms(mechanism, method) if has_rolled_tree_terms(mechanism, method) and not request.wrenches else method
-    )
     return LoopLayer(
-        terms, loop_analysis.rank, actuated_indices(mechanism, loop_analysis, request.actuated) if driven else ()
+        plan.method if request.wrenches else tree_terms(mechanism, plan),
+        loop_analysis.rank,
+        actuated_indices(mechanism, loop_analysis, request.actuated) if driven else (),
     )
 
 
-def has_rolled_tree_terms(mechanism: Mechanism, method: Method) -> bool:
-    """Return whether method `method` calls rolled recursions for the tree of a `mechanism` with loops."""
-    tree = mechanism.tree
-    plain = not (tree.coupled or tree.springs or tree.flexible or mechanism.parameters)
-    if not (mechanism.loops and plain and method.name == "aba" and has_shipped_joints(tree)):
-        return False
-    work, rows = estimate(method.name, "forward_dynamics", tree), analysis(mechanism).rank
-    share = moved_fractions(tree)
-    straight = work * (1.0 + sum(share[k] for k in rows.loop))
-    worth = straight > MAX_STRAIGHT_OPERATIONS and work * (1 + len(rows.rows)) <= MAX_WORK_RATIO * straight
-    return worth and MIN_BODIES_PER_CLASS * len(link_classes(tree)) <= len(tree.links)
+def tree_terms(mechanism: Mechanism, plan: Plan) -> MethodInterface:
+    """Return the method of a `plan`, or where it rolls tree terms, an object that calls recursions of `mechanism`."""
+    return TreeTerms(mechanism, plan.method) if plan.form == TREE_TERMS else plan.method
 
 
 def moved_fractions(tree: Tree) -> list[float]:

@@ -235,7 +235,8 @@ def _choose_graph(
         from bellcrank.emit.cores.target import Cores
 
         cores = Cores(_threads_machine(numbers, kind))
-        if wide := graphs.parallel_dca(what, request, lambda g: uses_several_cores(g, cores)):
+        strategy = graphs.checked_strategy(what, request, cores=True)
+        if wide := graphs.wide_graph(what, strategy, lambda g: uses_several_cores(g, cores)):
             return wide
     return graphs.choose_graph(what, request, _default_target(machine_name).choose)
 

@@ -88,10 +88,7 @@ def segmented_graph(
     shortest
         Minimal length of a segment, in bodies.
     """
-    class_of_link = np.empty(len(tree.links), int)
-    for k, g in enumerate(link_classes(tree, [()] * len(tree.links))):
-        class_of_link[g.members] = k
-    places, cut = _PlaceBuilder(), False
+    class_of_link, places, cut = _class_numbers(tree), _PlaceBuilder(), False
     for row in branches(tree):
         above = tree.links[row[0]].parent
         up = places.place_of_link[above] if above >= 0 else -1
@@ -111,8 +108,22 @@ def segmented_graph(
     return _segmented_recursion(name, tree, inputs, places) if cut else None
 
 
-def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion | None:
-    """Return the graph divided as finely as possible, or None; targets divide it again into the segments they need.
+def has_long_branch(tree: Tree) -> bool:
+    """Return whether a branch of `tree` is long enough to be divided."""
+    class_of_link = _class_numbers(tree)
+    return any(_segment_lengths(class_of_link[row].tolist(), None, 1) for row in branches(tree))
+
+
+def _class_numbers(tree: Tree) -> Array:
+    """Return for each link the number of its class."""
+    class_of_link = np.empty(len(tree.links), int)
+    for k, g in enumerate(link_classes(tree, [()] * len(tree.links))):
+        class_of_link[g.members] = k
+    return class_of_link
+
+
+def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion:
+    """Return the graph divided as finely as possible; targets divide it again into the segments they need.
 
     The finest division gives the cost at its best. The attribute `recut` makes another one.
 
@@ -121,7 +132,7 @@ def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> R
     name
         Name of the graph.
     tree
-        The tree of the mechanism.
+        The tree of the mechanism, with a long branch.
     inputs
         Shapes of the inputs.
     """
@@ -132,9 +143,8 @@ def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> R
             recursion, shortest = segmented_graph(name, tree, inputs, most, shortest), shortest // 2
         return recursion
 
-    recursion = segmented_graph(name, tree, inputs)
-    if recursion is not None:
-        recursion.__dict__["recut"] = recut
+    recursion = recut(None, 1)
+    recursion.__dict__["recut"] = recut
     return recursion
 
 

@@ -38,6 +38,7 @@ def count(
     method_name: MethodOpt = "auto",
     frame: FrameOpt = "",
     every: Annotated[bool, typer.Option("--all", help="Every method; without -q, every quantity.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Why the code has loops or has none.")] = False,
     measure: Annotated[bool, typer.Option(help="With --all: also compile and time each.")] = True,
     target: Annotated[str, typer.Option(metavar="cpu|cuda", help="cuda: plan for a GPU, and its resources.")] = "cpu",
     dtype: DtypeOpt = "float64",
@@ -51,6 +52,9 @@ def count(
     The span is the longest chain of dependent operations, with an addition as 1, a division as 4, a sine or cosine as
     8; work is the sum over all operations, and work / span is the number of processors that could be kept busy.
 
+    --explain prints instead, without tracing, which methods may answer, whether their code is written out body by body
+    or has loops over identical bodies, and the numbers that decide it.
+
     --target cuda prints the plan for a GPU instead, and needs no GPU: the number of threads that compute a state, the
     registers of each, the spilled values in shared and local memory, and the states per second predicted for an H200.
     """
@@ -61,8 +65,8 @@ def count(
     if dtype not in DTYPES:
         raise InputError(unknown("dtype", dtype, DTYPES))
     if papers:
-        if quantity_name or every or method_name != "auto":
-            raise InputError("--papers shows all counts of the papers; it takes no -q, no -m and no --all.")
+        if quantity_name or every or explain or method_name != "auto":
+            raise InputError("--papers shows all counts of the papers; it takes no -q, -m, --all and no --explain.")
         if name != "chain":
             raise InputError(
                 f'the papers count a general chain of revolute joints, not "{name}"; use: count chain --papers.'
@@ -72,6 +76,11 @@ def count(
     if quantity_name:
         quantity(quantity_name)
     m = load_mechanism(name, base, check)
+    if explain:
+        if every or target == "cuda":
+            raise InputError("--explain is for one quantity, on every target; it takes no --all and no --target.")
+        _print_reasons(m, Request(quantity_name or "forward_dynamics", method_name, frame), json)
+        return
     if target == "cuda":
         gpu_plans.print_plans(m, Request(quantity_name or "forward_dynamics", method_name, frame), dtype, every, json)
         return
@@ -81,6 +90,31 @@ def count(
         method_tables.print_methods(m, quantity_name, frame, measure, json)
         return
     _print_quantity(m, quantity_name or "forward_dynamics", method_name, frame, json)
+
+
+def _print_reasons(m: Mechanism, request: Request, json: bool) -> None:
+    """Print the form of the code of each method, and why."""
+    from bellcrank.build import graphs, policy
+
+    strategy = graphs.checked_strategy(m, request, cores=True)
+    by_columns = policy.columns(m, quantity(request.quantity)) if request.method == "auto" else None
+    plans = [("kernel", p) for p in strategy.plans]
+    plans += [("several cores", strategy.wide)] if strategy.wide else []
+    plans += [(f"mechanism.{request.quantity}", by_columns)] if by_columns else []
+    plans += [("not used", p) for p in strategy.dropped]
+    rows = [{"use": use, "method": p.method.name, "code": p.form, "reasons": list(p.reasons)} for use, p in plans]
+    if json:
+        screen.data({"mechanism": m.name, "quantity": request.quantity, "frame": request.frame or None, "rows": rows})
+        return
+    screen.line(f"{m.name}: how the code of {request.quantity} is made", style="bold")
+    screen.line()
+    screen.table(
+        [TableColumn("method"), TableColumn("for"), TableColumn("code"), TableColumn("because", wrap=True)],
+        [(p.method.name, use, p.form, "; ".join(p.reasons)) for use, p in plans],
+    )
+    if len(strategy.plans) > 1:
+        screen.line()
+        screen.line("Of several methods for a kernel, the cost model of the target takes the fastest.", style="dim")
 
 
 def _print_quantity(m: Mechanism, quantity_name: str, method_name: str, frame: str, json: bool) -> None:

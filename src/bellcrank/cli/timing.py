@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import graphs, kernels
+from bellcrank.build import kernels, policy
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
@@ -93,9 +93,9 @@ def measure_quantity(
     rows
         States in the batch.
     """
-    methods = graphs.possible_methods(mechanism, Request(quantity, method, frame))
+    strategy = policy.choose(mechanism, Request(quantity, method, frame))
     # Loaded before: imports and the measurement of costs are no part of the compile time.
-    [m.file for m in methods], host(), store.package_fingerprint(), costs(dtype)
+    [p.method.file for p in strategy.plans], host(), store.package_fingerprint(), costs(dtype)
     with _empty_cache():
         make = partial(kernels.kernel, name=quantity, method=method, dtype=dtype, frame=frame)
         kernel, cold = _timed(lambda: make(replace(mechanism)))  # a copy without derived data

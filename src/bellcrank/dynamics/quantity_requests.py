@@ -25,12 +25,6 @@ STRONG_METHODS = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")
 HOPELESS_LIMITS = (1.5, 12_000.0)
 # Cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input.
 TANGENT_COST_RATIO = 0.4
-# Number of graph operations above which a link class shares its code in rolled loops (docs/size.md): straight-line code
-# of this size takes a second to compile, and runs no faster, because it exceeds the instruction cache.
-MAX_STRAIGHT_OPERATIONS = 25_000
-# Numbers that straight-line code may read and write: each costs many operations to compile.
-MAX_STRAIGHT_NUMBERS = 1_000
-MAX_BODY_OUTPUTS = 16  # most numbers that one body returns: its pose
 
 
 @dataclass(frozen=True)
@@ -219,23 +213,3 @@ def estimate(method: str, quantity: str, tree: Tree) -> float:
     n, pairs, triples, tips = tree.work_sizes
     total = one * n + two * pairs + three * triples
     return max(total + ends * tips / 2, total / 10, 1.0)
-
-
-def fits_straight_code(method: str, quantity: str, tree: Tree) -> bool:
-    """Return True if the estimate is small enough for straight-line code, written out body by body.
-
-    Parameters
-    ----------
-    method
-        Name of the method.
-    quantity
-        Name of the quantity.
-    tree
-        Kinematic tree of the mechanism.
-    """
-    return estimate(method, quantity, tree) <= MAX_STRAIGHT_OPERATIONS
-
-
-def has_few_numbers(quantity: str, tree: Tree) -> bool:
-    """Return True if `quantity` of `tree` surely reads and writes few enough numbers for code without loops."""
-    return (len(QUANTITIES[quantity].inputs) + MAX_BODY_OUTPUTS) * max(tree.nv, len(tree.links)) <= MAX_STRAIGHT_NUMBERS

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
-from bellcrank.build import graphs
+from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
-from bellcrank.build.rolled_tree_terms import TreeTerms, has_rolled_tree_terms
+from bellcrank.build.rolled_tree_terms import tree_terms
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, constrained_dynamics
 from bellcrank.dynamics.loops.constraint_equations import NONHOLONOMIC, loop_equations
@@ -97,7 +97,7 @@ class LoopedDynamics(Dynamics):
     def terms(self) -> MethodInterface:
         """The method, or for a large tree an object that calls its recursions."""
         m = self.system.mechanism
-        return TreeTerms(m, self.method) if has_rolled_tree_terms(m, self.method) else self.method
+        return tree_terms(m, policy.plan(m, Request("forward_dynamics"), self.method))
 
     def _forward(self, tree: Tree, *given: Any) -> Any:
         return self.terms.function("forward_dynamics")(tree, *given)

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.build import policy
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.frame_pairs import frame_pair
 from bellcrank.dynamics.ltl_factorisation import Rows, factorise
@@ -45,7 +46,6 @@ from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
 from bellcrank.sim.program.mode_stability import decay
 from bellcrank.sim.settings import DEFAULT_STEP_S, Solver
-from bellcrank.sim.system import rolled_frame_motion
 from bellcrank.sim.system.element_forces import relative_motion
 from bellcrank.spatial.vector import Vec, vec
 
@@ -189,7 +189,7 @@ def can_be_implicit(s: System, method: Integrator) -> bool:
 def is_large(s: System) -> bool:
     """Return whether the system `s` is too large: its mass matrix for every step, or its elements are rolled."""
     links = s.mechanism.tree.links
-    if len(links) >= rolled_frame_motion.MIN_BODIES:
+    if len(links) >= policy.MIN_PASS_BODIES:
         return True
     carrying, work = [0] * len(links), 0  # elements of v down to the ground; products of a factorisation
     for i, link in enumerate(links):

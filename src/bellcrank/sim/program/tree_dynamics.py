@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from bellcrank.build import graphs
+from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.ltl_factorisation import Rows
@@ -67,7 +67,8 @@ class TreeDynamics(Dynamics):
         """Return forward dynamics as a separate graph if it has rolled loops over identical bodies, else None."""
         request = Request("forward_dynamics", self.method.name)
         m = self.system.mechanism
-        return graphs.trace_quantity(m, request, self.method) if graphs.is_rolled(m, request, self.method) else None
+        plan = policy.plan(m, request, self.method)
+        return graphs.trace_plan(m, request, plan) if plan.form == policy.ROLLED else None
 
     def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
         """Return the accelerations by the generalised forces `tau` at the state `y`."""

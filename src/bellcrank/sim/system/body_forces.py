@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
+from bellcrank.build.rolled_recursion import rolled_function_graph
 from bellcrank.dynamics import force_field
 from bellcrank.dynamics.force_field import ForceLaw
-from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.errors import InputError
-from bellcrank.graph import Node
 from bellcrank.model import Mechanism
 from bellcrank.parameters import has_free
 from bellcrank.scalar import Scalar
+from bellcrank.sim.system.rolled_frame_motion import uses_recursions
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 AXES = ("x", "y", "z")
-MIN_BODIES, MIN_CLASS_SIZE = 64, 4  # bodies, and mean size of a link class, from which on the law is a recursion
 LAW_DESCRIPTION = "the force on every body"
 
 
@@ -50,14 +48,7 @@ def law_forces(mechanism: Mechanism, law: ForceLaw, q: Sequence[Scalar], v: Sequ
         Positions and velocities.
     """
     tree = mechanism.tree
-    symbols = any(isinstance(x, Node) for x in q)
-    plain = not (tree.coupled or mechanism.parameters) and has_shipped_joints(tree)
-    if not (
-        symbols
-        and plain
-        and len(tree.links) >= MIN_BODIES
-        and MIN_CLASS_SIZE * len(link_classes(tree)) <= len(tree.links)
-    ):
+    if mechanism.parameters or not uses_recursions(mechanism, q):
         return force_field.field_forces(tree, law, list(q), list(v))
     shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "v": (tree.nv,)}
     graph = rolled_function_graph(

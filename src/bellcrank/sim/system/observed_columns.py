@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build import graphs
+from bellcrank.build import graphs, policy
 from bellcrank.dynamics import candidates
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism
@@ -138,7 +138,7 @@ class StateColumns:
 
 
 def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
-    method = candidates(quantity, m.tree)[0]
-    function = graphs.with_layer(m, Request(quantity, frame=frame), method).function(quantity)
+    method, request = candidates(quantity, m.tree)[0], Request(quantity, frame=frame)
+    function = graphs.with_layer(m, request, policy.plan(m, request, method)).function(quantity)
     tree, options = graphs.quantity_tree(m, quantity, method), {"frame": frame} if frame else {}
     return lambda *given: function(tree, *given, **options)

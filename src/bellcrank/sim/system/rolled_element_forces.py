@@ -19,6 +19,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any
 
+from bellcrank.build import policy
 from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
 from bellcrank.dynamics.frame_pairs import FrameEnd
@@ -33,9 +34,7 @@ from bellcrank.sim.system import rolled_frame_motion
 from bellcrank.sim.system.element_forces import ElementResult, coupling_forces, end_forces
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-MIN_KIND_SIZE = 4  # smallest number of elements of a kind that are rolled into a loop
 FRAME_NUMBERS = 12  # numbers of a frame: its position and orientation on its body
-MAX_BODY_WRENCHES = 8  # wrenches of a body that the inward pass takes one by one; more are added up first
 
 Numbers = Sequence[Scalar]
 Wrench = tuple[str, list[Scalar]]
@@ -88,8 +87,8 @@ class ElementPasses:
     def generalised_forces(self, wrenches: Sequence[Wrench], q: Numbers) -> list[Scalar]:
         """Return the generalised forces, (nv,), of `wrenches` on bodies in the configuration `q`."""
         count = Counter(body for body, _ in wrenches)
-        acts = [(body, wrench) for body, wrench in wrenches if count[body] <= MAX_BODY_WRENCHES]
-        for body in (body for body, n in count.items() if n > MAX_BODY_WRENCHES):
+        acts = [(body, wrench) for body, wrench in wrenches if count[body] <= policy.MAX_BODY_WRENCHES]
+        for body in (body for body, n in count.items() if n > policy.MAX_BODY_WRENCHES):
             first, *more = (wrench for index, wrench in wrenches if index == body)
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
         return rolled_frame_motion.generalised_forces(self.mechanism, acts, q)
@@ -135,7 +134,7 @@ class ElementPasses:
             carried_ends = (bool(self._body(e.a)), bool(self._body(e.b))) if isinstance(e, Between) else ()
             if not (self.parameters and element_classes.may_hide_parameters(e)):
                 members_by_kind.setdefault((carried_ends, element_classes.class_key(e)), []).append(i)
-        return [members for members in members_by_kind.values() if len(members) >= MIN_KIND_SIZE]
+        return [members for members in members_by_kind.values() if len(members) >= policy.MIN_KIND_ELEMENTS]
 
     @cached_property
     def _shown(self) -> Graph:

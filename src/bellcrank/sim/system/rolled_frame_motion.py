@@ -9,28 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bellcrank.build import policy
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
-from bellcrank.build.rolled_recursion import has_shipped_joints, rolled_function_graph
+from bellcrank.build.rolled_recursion import rolled_function_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
 from bellcrank.dynamics.recursion import recursive_aba_rnea
-from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.parameters import has_free
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
-MIN_BODIES, MIN_CLASS_SIZE = 64, 4  # bodies, and mean size of a link class, from which on the passes are rolled
 Shapes = dict[str, tuple[int, ...]]
 
 
 def uses_recursions(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
-    """Return True if the passes of `mechanism` are called recursions: `q` is symbolic and link classes are large."""
-    tree = mechanism.tree
-    if len(tree.links) < MIN_BODIES or not any(isinstance(x, Node) for x in q):
-        return False
-    plain = not (tree.coupled or has_free(tree.ground.moves)) and has_shipped_joints(tree)
-    return plain and MIN_CLASS_SIZE * len(link_classes(tree)) <= len(tree.links)
+    """Return True if `q` is symbolic and the passes of `mechanism` are called recursions."""
+    return any(isinstance(x, Node) for x in q) and policy.passes(mechanism.tree)[0]
 
 
 def outward_graph(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
