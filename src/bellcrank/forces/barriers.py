@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError, brief
+from bellcrank.forces.point_force import PointForce, Triple
 from bellcrank.parameters.validation import check_order, check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, sqrt, where
 
@@ -68,7 +69,7 @@ class Together:
 
 
 @dataclass(frozen=True)
-class Pad:
+class Pad(PointForce):
     """Level ground below one point, with limited bearing force and Coulomb friction.
 
     Parameters
@@ -98,33 +99,18 @@ class Pad:
         check_range(self, "Pad", ("stiffness", "damping", "friction"))
         check_range(self, "Pad", ("bears", "slow"), above_zero=True)
 
-    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the force and the moment on the frame, in world axes.
-
-        Parameters
-        ----------
-        t : Scalar
-            Time, s.
-        pose : array_like, shape (3, 4) or (4, 4)
-            Pose of the frame in the world, position in m.
-        velocity : sequence of Scalar, length 6
-            Linear and angular velocity of the frame in world axes, m/s and rad/s.
-
-        Returns
-        -------
-        tuple[list[Scalar], list[Scalar]]
-            Force in N and moment in N m.
-        """
-        x, y, vertical_velocity = (velocity[k] for k in range(3))
-        z = maximum(self.height - pose[2, 3], 0.0)
+    def force(self, p: Triple, u: Triple) -> Triple:
+        """Return the force in N on a point at `p` (m) that moves with `u` (m/s), all in world axes."""
+        x, y, vertical_velocity = u
+        z = maximum(self.height - p[2], 0.0)
         spring = self.stiffness * z
         normal_force = spring / (1.0 + spring / self.bears) * maximum(1.0 - self.damping * vertical_velocity, 0.0)
         friction_per_speed = self.friction * normal_force / sqrt(x * x + y * y + self.slow * self.slow)
-        return [-friction_per_speed * x, -friction_per_speed * y, normal_force], list(ZERO_VECTOR)
+        return [-friction_per_speed * x, -friction_per_speed * y, normal_force]
 
 
 @dataclass(frozen=True)
-class Block:
+class Block(PointForce):
     """Solid box in world axes that pushes a point inside it out through the nearest side.
 
     Parameters
@@ -151,38 +137,23 @@ class Block:
         check_order(self, "Block", "lower", "upper")
         check_range(self, "Block", ("stiffness", "damping"))
 
-    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the force and the moment on the frame, in world axes.
-
-        Parameters
-        ----------
-        t : Scalar
-            Time, s.
-        pose : array_like, shape (3, 4) or (4, 4)
-            Pose of the frame in the world, position in m.
-        velocity : sequence of Scalar, length 6
-            Linear and angular velocity of the frame in world axes, m/s and rad/s.
-
-        Returns
-        -------
-        tuple[list[Scalar], list[Scalar]]
-            Force in N and moment in N m.
-        """
+    def force(self, p: Triple, u: Triple) -> Triple:
+        """Return the force in N on a point at `p` (m) that moves with `u` (m/s), all in world axes."""
         depths, directions = [], []
         for k, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
-            x, middle = pose[k, 3], 0.5 * (low + high)
+            x, middle = p[k], 0.5 * (low + high)
             depths.append(maximum(0.5 * (high - low) - fabs(x - middle), 0.0))
             directions.append(where(x < middle, -1.0, 1.0))
         nearest = minimum(minimum(depths[0], depths[1]), depths[2])
         force = []
         for k in range(3):
-            restoring_force = self.stiffness * nearest * maximum(1.0 - self.damping * directions[k] * velocity[k], 0.0)
+            restoring_force = self.stiffness * nearest * maximum(1.0 - self.damping * directions[k] * u[k], 0.0)
             force.append(where(depths[k] <= nearest, directions[k] * restoring_force, 0.0))
-        return force, list(ZERO_VECTOR)
+        return force
 
 
 @dataclass(frozen=True)
-class Post:
+class Post(PointForce):
     """Upright round post about the world's z axis; its force fades out smoothly at both ends.
 
     Parameters
@@ -211,27 +182,12 @@ class Post:
         check_range(self, "Post", ("stiffness", "damping"))
         check_range(self, "Post", ("radius", "soft"), above_zero=True)
 
-    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the force and the moment on the frame, in world axes.
-
-        Parameters
-        ----------
-        t : Scalar
-            Time, s.
-        pose : array_like, shape (3, 4) or (4, 4)
-            Pose of the frame in the world, position in m.
-        velocity : sequence of Scalar, length 6
-            Linear and angular velocity of the frame in world axes, m/s and rad/s.
-
-        Returns
-        -------
-        tuple[list[Scalar], list[Scalar]]
-            Force in N and moment in N m.
-        """
-        x, y, z = (pose[k, 3] for k in range(3))
+    def force(self, p: Triple, u: Triple) -> Triple:
+        """Return the force in N on a point at `p` (m) that moves with `u` (m/s), all in world axes."""
+        x, y, z = p
         r = sqrt(x * x + y * y + 1e-12)
-        radial_velocity = (x * velocity[0] + y * velocity[1]) / r
+        radial_velocity = (x * u[0] + y * u[1]) / r
         fade = clip((z - self.low) / self.soft, 0.0, 1.0) * clip((self.high - z) / self.soft, 0.0, 1.0)
         depth = maximum(self.radius - r, 0.0)
         restoring_force = fade * self.stiffness * depth * maximum(1.0 - self.damping * radial_velocity, 0.0)
-        return [restoring_force * x / r, restoring_force * y / r, 0.0], list(ZERO_VECTOR)
+        return [restoring_force * x / r, restoring_force * y / r, 0.0]

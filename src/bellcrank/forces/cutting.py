@@ -19,12 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.forces.point_force import PointForce, Triple, against_motion
 from bellcrank.parameters.validation import check_range
-from bellcrank.scalar import Scalar, maximum, sqrt, where
+from bellcrank.scalar import Scalar, maximum, where
 
 
 @dataclass(frozen=True)
-class Cutting:
+class Cutting(PointForce):
     """Resistance of sloping ground to the edge of a blade, with coefficients of the earthmoving equation.
 
     Parameters
@@ -72,27 +73,8 @@ class Cutting:
         """Return the cutting resistance at depth `z` (m), N."""
         return self.square * z * z + self.linear * z + self.constant * (z / (z + self.give))
 
-    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the force and the moment on the frame, in world axes.
-
-        Parameters
-        ----------
-        t : Scalar
-            Time, s.
-        pose : array_like, shape (3, 4) or (4, 4)
-            Pose of the frame in the world, position in m.
-        velocity : sequence of Scalar, length 6
-            Linear and angular velocity of the frame in world axes, m/s and rad/s.
-
-        Returns
-        -------
-        tuple[list[Scalar], list[Scalar]]
-            Force in N and moment in N m.
-        """
-        z = self.depth([pose[k, 3] for k in range(3)])
-        u = [velocity[k] for k in range(3)]
-        speed = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + self.slow * self.slow)
-        R = self.resistance(z)
-        f = [-R / speed * x for x in u]
-        f[2] = where(u[2] > 0.0, self.loose, 1.0) * f[2] + self.bearing * z / (z + self.give)
-        return f, [0.0, 0.0, 0.0]
+    def force(self, p: Triple, u: Triple) -> Triple:
+        """Return the force in N on the edge at `p` (m) that moves with `u` (m/s), all in world axes."""
+        z = self.depth(p)
+        f = against_motion(u, self.resistance(z), self.slow)
+        return [f[0], f[1], where(u[2] > 0.0, self.loose, 1.0) * f[2] + self.bearing * z / (z + self.give)]

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from bellcrank.forces.element import Coupling
 from bellcrank.forces.impact import normal_force, stored_energy
-from bellcrank.scalar import Scalar, cos, fabs, maximum, sin, tanh
+from bellcrank.forces.tension import JointTension
+from bellcrank.scalar import Scalar, cos, fabs, maximum, ordered_sum, sin, tanh
 
 
 @dataclass(frozen=True)
-class Gear(Coupling):
+class Gear(JointTension):
     """Gear pair with compliant teeth and backlash: q_b = ratio q_a within the play.
 
     Parameters
@@ -50,39 +51,22 @@ class Gear(Coupling):
         self._check("backlash", "damping")
         self._check("stiffness", above_zero=True)
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        z, dz = self._tooth_offset(q), self._tooth_offset(v)
-        total: Scalar = 0.0
-        for sign in (1.0, -1.0):
-            total = total - sign * normal_force(sign * z - 0.5 * self.backlash, sign * dz, self.stiffness, self.damping)
-        return [-self.ratio * total, total], []
+    @property
+    def weights(self) -> tuple[Scalar, ...]:
+        """Change of the offset of the teeth for each unit of the joint coordinates."""
+        return self.ratio, -1.0
 
-    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        z = fabs(self._tooth_offset(q)) - 0.5 * self.backlash
-        return stored_energy(z, self.stiffness)
+    def pull(self, z: Scalar, dz: Scalar) -> Scalar:
+        """Return the force on joint b at the offset `z` of the teeth and its rate `dz`, N m or N."""
+        front, back = (
+            normal_force(sign * z - 0.5 * self.backlash, sign * dz, self.stiffness, self.damping)
+            for sign in (1.0, -1.0)
+        )
+        return front - back
 
-    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        z, dz = self._tooth_offset(q), self._tooth_offset(v)
-        total: Scalar = 0.0
-        for sign in (1.0, -1.0):
-            depth, rate = sign * z - 0.5 * self.backlash, sign * dz
-            total = (
-                total
-                + (
-                    normal_force(depth, rate, self.stiffness, self.damping)
-                    - normal_force(depth, 0.0, self.stiffness, 0.0)
-                )
-                * rate
-            )
-        return total
-
-    def _tooth_offset(self, q: Sequence[Scalar]) -> Scalar:
-        return q[1] - self.ratio * q[0]
+    def stored(self, z: Scalar) -> Scalar:
+        """Return the energy stored at the offset `z` of the teeth, J."""
+        return stored_energy(fabs(z) - 0.5 * self.backlash, self.stiffness)
 
 
 @dataclass(frozen=True)
@@ -107,7 +91,7 @@ class Rack(Gear):
 
 
 @dataclass(frozen=True)
-class Belt(Coupling):
+class Belt(JointTension):
     """Elastic belt round two pulleys, with two strands that can only pull.
 
     Parameters
@@ -138,36 +122,23 @@ class Belt(Coupling):
         self._check("damping", "tension")
         self._check("stiffness", above_zero=True)
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        tight, slack = self._strand_tensions(q, v)
-        pull = tight - slack
-        return [-self.radius_a * pull, self.radius_b * pull], []
+    @property
+    def weights(self) -> tuple[Scalar, ...]:
+        """Change of the stretch of a strand for each unit of the joint coordinates, m/rad."""
+        return self.radius_a, -self.radius_b
 
-    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the energy stored in both taut strands in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        total: Scalar = 0.0
-        for T in self._strand_tensions(q, (0.0, 0.0)):
-            total = total + T * T * (0.5 / self.stiffness)
-        return total
+    def pull(self, z: Scalar, dz: Scalar) -> Scalar:
+        """Return the difference of both tensions in N at the stretch `z` (m) of a strand and its rate `dz` (m/s)."""
+        tight, slack = self._strand_tensions(z, dz)
+        return tight - slack
 
-    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        tensions, static_tensions, ds = (
-            self._strand_tensions(q, v),
-            self._strand_tensions(q, (0.0, 0.0)),
-            self._stretch(v),
-        )
-        return (tensions[0] - static_tensions[0]) * ds - (tensions[1] - static_tensions[1]) * ds
+    def stored(self, z: Scalar) -> Scalar:
+        """Return the energy stored in both taut strands at the stretch `z` (m), J."""
+        return ordered_sum(T * T * (0.5 / self.stiffness) for T in self._strand_tensions(z, 0.0))
 
-    def _strand_tensions(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
-        tension_change = self.stiffness * self._stretch(q) + self.damping * self._stretch(v)
+    def _strand_tensions(self, z: Scalar, dz: Scalar) -> tuple[Scalar, Scalar]:
+        tension_change = self.stiffness * z + self.damping * dz
         return maximum(self.tension + tension_change, 0.0), maximum(self.tension - tension_change, 0.0)
-
-    def _stretch(self, q: Sequence[Scalar]) -> Scalar:
-        return self.radius_a * q[0] - self.radius_b * q[1]
 
 
 @dataclass(frozen=True)

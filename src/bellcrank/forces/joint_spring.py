@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellcrank.forces.curves import law_integral
-from bellcrank.forces.element import Coupling
+from bellcrank.forces.tension import JointTension, SpringDamper
 from bellcrank.scalar import Scalar
 
 
 @dataclass(frozen=True)
-class JointSpring(Coupling):
+class JointSpring(SpringDamper, JointTension):
     """Nonlinear spring and damper in one joint.
 
     Parameters
@@ -36,21 +35,7 @@ class JointSpring(Coupling):
         self._check_joint_count(1)
         self._check_laws("spring", "damper")
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        total: Scalar = 0.0
-        if self.spring is not None:
-            total = total - self.spring(q[0] - self.rest)
-        if self.damper is not None:
-            total = total - self.damper(v[0])
-        return [total], []
-
-    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        return 0.0 if self.spring is None else law_integral(self.spring, q[0] - self.rest)
-
-    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        return 0.0 if self.damper is None else self.damper(v[0]) * v[0]
+    @property
+    def unloaded(self) -> Scalar:
+        """Joint coordinate at which the spring is unloaded."""
+        return self.rest

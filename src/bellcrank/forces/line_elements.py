@@ -9,22 +9,21 @@ Cable              T = max(k e + c dL, 0) where e = L - length > 0, else 0: it c
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.actuators.actuator import is_known
 from bellcrank.errors import InputError
-from bellcrank.forces.curves import law_integral
 from bellcrank.forces.element import ZERO_VECTOR, Between, Triple, dot
+from bellcrank.forces.tension import SpringDamper, Tension
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 MIN_SQUARED_LENGTH = 1e-150  # m^2, smallest squared length: coincident ends have no direction
 
 
 @dataclass(frozen=True)
-class Line(Between):
+class Line(Between, Tension):
     """Base class of elements with a tension along the line between two frame origins.
 
     Parameters
@@ -37,20 +36,20 @@ class Line(Between):
         Second frame; the element's force acts on it, and the opposite force on a.
     """
 
-    @abstractmethod
     def tension(self, L: Scalar, dL: Scalar) -> Scalar:
         """Return the tension in N, positive if it pulls, at length `L` (m) and rate `dL` (m/s)."""
+        return self.pull(L, dL)
 
-    @abstractmethod
-    def stored(self, L: Scalar) -> Scalar:
-        """Return the energy stored at length `L` (m), J."""
+    def tension_at_rest(self, L: Scalar) -> Scalar:
+        """Return the static tension at length `L` (m), N."""
+        return self.pull(L, 0.0)
 
     def __call__(
         self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
     ) -> tuple[Triple, Triple, list[Scalar]]:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         p, L, dL = _length(pose, velocity)
-        T = self.tension(L, dL)
+        T = self.pull(L, dL)
         return [-(T / L) * one for one in p], ZERO_VECTOR, []
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
@@ -60,11 +59,7 @@ class Line(Between):
     def loss(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
         """Return the dissipated power in W; `t`, `pose`, `velocity` and `x` as in `Between.loss`."""
         _, L, dL = _length(pose, velocity)
-        return (self.tension(L, dL) - self.tension_at_rest(L)) * dL
-
-    def tension_at_rest(self, L: Scalar) -> Scalar:
-        """Return the static tension at length `L` (m), N."""
-        return self.tension(L, 0.0)
+        return self.lost(L, dL)
 
 
 def _length(pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Scalar]:
@@ -74,7 +69,7 @@ def _length(pose: Any, velocity: Sequence[Scalar]) -> tuple[Triple, Scalar, Scal
 
 
 @dataclass(frozen=True)
-class NonlinearSpring(Line):
+class NonlinearSpring(SpringDamper, Line):
     """Nonlinear spring and damper between two frame origins.
 
     Parameters
@@ -101,18 +96,10 @@ class NonlinearSpring(Line):
         self._check_laws("spring", "damper")
         self._check("length")
 
-    def tension(self, L: Scalar, dL: Scalar) -> Scalar:
-        """Return the tension in N at length `L` (m) and rate `dL` (m/s)."""
-        damper_force = 0.0 if self.damper is None else self.damper(dL)
-        return self.tension_at_rest(L) + damper_force
-
-    def tension_at_rest(self, L: Scalar) -> Scalar:
-        """Return the static tension at length `L` (m), N."""
-        return 0.0 if self.spring is None else self.spring(L - self.length)
-
-    def stored(self, L: Scalar) -> Scalar:
-        """Return the energy stored at length `L` (m), J."""
-        return 0.0 if self.spring is None else law_integral(self.spring, L - self.length)
+    @property
+    def unloaded(self) -> Scalar:
+        """Length without load, m."""
+        return self.length
 
 
 @dataclass(frozen=True)
@@ -147,12 +134,12 @@ class Cable(Line):
                 f"{self._label}: length is 0 m; expected a length above zero, at which the cable becomes taut."
             )
 
-    def tension(self, L: Scalar, dL: Scalar) -> Scalar:
-        """Return the tension in N at length `L` (m) and rate `dL` (m/s)."""
-        e = L - self.length
-        return where(e > 0.0, maximum(self.stiffness * e + self.damping * dL, 0.0), 0.0)
+    def pull(self, z: Scalar, dz: Scalar) -> Scalar:
+        """Return the tension in N at length `z` (m) and rate `dz` (m/s)."""
+        e = z - self.length
+        return where(e > 0.0, maximum(self.stiffness * e + self.damping * dz, 0.0), 0.0)
 
-    def stored(self, L: Scalar) -> Scalar:
-        """Return the energy stored at length `L` (m), J."""
-        e = maximum(L - self.length, 0.0)
+    def stored(self, z: Scalar) -> Scalar:
+        """Return the energy stored at length `z` (m), J."""
+        e = maximum(z - self.length, 0.0)
         return 0.5 * self.stiffness * e * e

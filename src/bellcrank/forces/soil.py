@@ -17,14 +17,14 @@ nothing sticks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from bellcrank.forces.point_force import PointForce, Triple, against_motion
 from bellcrank.parameters.validation import check_range
-from bellcrank.scalar import Scalar, maximum, sqrt
+from bellcrank.scalar import Scalar, maximum
 
 
 @dataclass(frozen=True)
-class Soil:
+class Soil(PointForce):
     """Level ground that resists cutting: a force against the motion that grows with depth, and a bearing force.
 
     Parameters
@@ -57,27 +57,8 @@ class Soil:
         check_range(self, "Soil", ("cohesion", "weight", "bearing"))
         check_range(self, "Soil", ("width", "give", "slow"), above_zero=True)
 
-    def __call__(self, t: Scalar, pose: Any, velocity: Any) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the force and the moment on the frame, in world axes.
-
-        Parameters
-        ----------
-        t : Scalar
-            Time, s.
-        pose : array_like, shape (3, 4) or (4, 4)
-            Pose of the frame in the world, position in m.
-        velocity : sequence of Scalar, length 6
-            Linear and angular velocity of the frame in world axes, m/s and rad/s.
-
-        Returns
-        -------
-        tuple[list[Scalar], list[Scalar]]
-            Force in N and moment in N m.
-        """
-        z = maximum(self.ground - pose[2, 3], 0.0)
-        u = [velocity[k] for k in range(3)]
-        speed = sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2] + self.slow * self.slow)
-        R = self.width * z * (self.cohesion + self.weight * z)
-        f = [-R / speed * x for x in u]
-        f[2] = f[2] + self.bearing * z / (z + self.give)
-        return f, [0.0, 0.0, 0.0]
+    def force(self, p: Triple, u: Triple) -> Triple:
+        """Return the force in N on the edge at `p` (m) that moves with `u` (m/s), all in world axes."""
+        z = maximum(self.ground - p[2], 0.0)
+        f = against_motion(u, self.width * z * (self.cohesion + self.weight * z), self.slow)
+        return [f[0], f[1], f[2] + self.bearing * z / (z + self.give)]

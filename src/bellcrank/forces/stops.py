@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from bellcrank.actuators.actuator import is_known
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.forces.element import Coupling
 from bellcrank.forces.impact import damping_of, normal_force, stored_energy
+from bellcrank.forces.tension import JointTension
 from bellcrank.model import Mechanism
 from bellcrank.parameters.validation import check_order
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, ordered_sum
 
 
 @dataclass(frozen=True)
-class EndStop(Coupling):
+class EndStop(JointTension):
     """Compliant stops at the limits of one joint.
 
     Parameters
@@ -47,32 +47,15 @@ class EndStop(Coupling):
         self._check("stiffness", above_zero=True)
         check_order(self, self._label, "lower", "upper")
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
-        total: Scalar = 0.0
-        for sign, z in self._penetrations(q[0]):
-            total = total - sign * normal_force(z, sign * v[0], self.stiffness, self.damping)
-        return [total], []
+    def pull(self, z: Scalar, dz: Scalar) -> Scalar:
+        """Return the force back from the limits at joint coordinate `z` and velocity `dz`, N m or N."""
+        return ordered_sum(
+            sign * normal_force(depth, sign * dz, self.stiffness, self.damping) for sign, depth in self._penetrations(z)
+        )
 
-    def energy(self, t: Scalar, q: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the stored energy in J; `t`, `q` and `x` as in `Coupling.energy`."""
-        total: Scalar = 0.0
-        for _, z in self._penetrations(q[0]):
-            total = total + stored_energy(z, self.stiffness)
-        return total
-
-    def loss(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
-        """Return the dissipated power in W; `t`, `q`, `v` and `x` as in `Coupling.loss`."""
-        total: Scalar = 0.0
-        for sign, z in self._penetrations(q[0]):
-            dz = sign * v[0]
-            total = (
-                total
-                + (normal_force(z, dz, self.stiffness, self.damping) - normal_force(z, 0.0, self.stiffness, 0.0)) * dz
-            )
-        return total
+    def stored(self, z: Scalar) -> Scalar:
+        """Return the energy stored at joint coordinate `z`, J."""
+        return ordered_sum(stored_energy(depth, self.stiffness) for _, depth in self._penetrations(z))
 
     def _penetrations(self, q: Scalar) -> list[tuple[float, Scalar]]:
         """Return (direction, penetration) for each finite limit."""
