@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
-import numpy as np
-
 from bellcrank.build.cell_tracing import CellClass, trace_cells
-from bellcrank.build.recursion_layout import CONSTANTS_INPUT, padded_rows
+from bellcrank.build.recursion_layout import CONSTANTS_INPUT, place_tree
 from bellcrank.build.rolled_recursion import with_free_constants
 from bellcrank.dynamics.recursion.body_recursion import FromParent, Send
 from bellcrank.dynamics.recursion.link_classes import extract_parameters
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
-from bellcrank.graph.recursion import PlaceTree, Run
 from bellcrank.scalar import Scalar
 
 Law = Callable[..., list[Scalar]]  # (constants, elements of each input, in order) -> results
@@ -64,27 +62,21 @@ def independent_loops(
     parameters
         Free parameters that constants depend on.
     """
-    parts, tables, runs, begin = list[CellClass](), list[Array](), list[Run](), 0
-    numbers: dict[Scalar, int] = {}
-    element_rows: dict[str, list[tuple[int, ...]]] = {x: [] for x in (*inputs, RESULT, CONSTANTS_INPUT)}
-    for k, kind in enumerate(kinds):
+    parts, tables, numbers = list[CellClass](), list[Array](), dict[Scalar, int]()
+    element_rows = {x: [row for kind in kinds for row in kind.element_rows[x]] for x in (*inputs, RESULT)}
+    element_rows[CONSTANTS_INPUT] = []
+    for kind in kinds:
         first, table, free = extract_parameters(kind.constants)
-        names = [f"k{i}" for i in range(table.shape[1])], [f"n{i}" for i in range(free.shape[1])]
+        columns, free_columns = [f"k{i}" for i in range(table.shape[1])], [f"n{i}" for i in range(free.shape[1])]
         sizes = {x: len(kind.element_rows[x][0]) for x in inputs}
-        parts.append(
-            CellClass(
-                partial(_isolated_body, kind.law, first), kind.label, kind.name, sizes, names[0], True, 0, names[1]
-            )
-        )
+        start = partial(_isolated_body, kind.law, first)
+        parts.append(CellClass(start, kind.label, kind.name, sizes, columns, True, 0, free_columns))
         tables.append(table)
-        end = begin + len(kind.constants)
-        runs.append(Run((k,), begin, end, (0,)))
-        begin = end
-        for x in (*inputs, RESULT):
-            element_rows[x] += kind.element_rows[x]
         element_rows[CONSTANTS_INPUT] += [tuple(numbers.setdefault(x, len(numbers)) for x in row) for row in free]
-    padded_elements = {x: padded_rows(rows) for x, rows in element_rows.items()}
-    places = PlaceTree(np.full(begin, -1), np.full((begin, 1), -1), padded_elements, tuple(runs), False)
+    cell_of_place = [k for k, kind in enumerate(kinds) for _ in kind.constants]
+    ends = accumulate(len(kind.constants) for kind in kinds)
+    runs = [(begin, end, 1) for begin, end in pairwise([0, *ends])]
+    places = place_tree([-1] * len(cell_of_place), cell_of_place, runs, element_rows, chained=False)
     cells = trace_cells(parts, places, list(inputs))
     return with_free_constants(name, inputs, output, cells, tables, places, list(numbers), parameters)
 

@@ -6,6 +6,7 @@ parameters of the model exist once each, however many bodies use them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -205,30 +206,51 @@ def _body_places(
     rank = np.empty(n + 1, int)
     rank[order], rank[n] = np.arange(n), -1  # the last entry is for -1, the ground
     parent = rank[np.array([tree.links[i].parent for i in order.tolist()])]
-    count = np.zeros(n, int)
-    children = np.full((n, max(1, int(np.bincount(parent[parent >= 0], minlength=1).max(initial=1)))), -1)
-    for i, up in enumerate(parent.tolist()):
-        if up >= 0:
-            children[up, count[up]] = i
-            count[up] += 1
-    input_elements = {
-        x: padded_rows([rows_of_links[i] for i in order.tolist()]) for x, rows_of_links in element_rows.items()
-    }
     class_of_place = np.empty(n, int)
     for k, g in enumerate(groups):
         class_of_place[rank[g.members]] = k
-    rows_used, runs = [0] * len(groups), []
-    for begin, end, period in arrangement.runs:
-        cells, rows = class_of_place[begin : begin + period].tolist(), []
-        for i, k in enumerate(cells):
-            rows.append(rows_used[k] + cells[:i].count(k))
+    rows_of_places = {x: [rows_of_links[i] for i in order.tolist()] for x, rows_of_links in element_rows.items()}
+    return place_tree(parent.tolist(), class_of_place.tolist(), arrangement.runs, rows_of_places, arrangement.chained)
+
+
+def place_tree(
+    parent: Sequence[int],
+    cell_of_place: list[int],
+    stretches: Sequence[tuple[int, int, int]],
+    elements: Mapping[str, ElementRows],
+    chained: bool,
+) -> PlaceTree:
+    """Return the places of a recursion.
+
+    Parameters
+    ----------
+    parent
+        Parent of each place, or -1.
+    cell_of_place
+        Cell of each place.
+    stretches
+        The runs of repeating cells: begin, end and period.
+    elements
+        For each input and for the result, the elements of each place.
+    chained
+        Whether each place of a run is the child of the one before it.
+    """
+    children: list[list[int]] = [[] for _ in parent]
+    for i, up in enumerate(parent):
+        if up >= 0:
+            children[up].append(i)
+    rows_used, runs = Counter[int](), []
+    for begin, end, period in stretches:
+        cells = cell_of_place[begin : begin + period]
+        rows = tuple(rows_used[k] + cells[:i].count(k) for i, k in enumerate(cells))
+        runs.append(Run(tuple(cells), begin, end, rows))
         for k in cells:
             rows_used[k] += (end - begin) // period
-        runs.append(Run(tuple(cells), begin, end, tuple(rows)))
-    return PlaceTree(parent, children, input_elements, tuple(runs), arrangement.chained)
+    padded_elements = {x: padded_rows(rows) for x, rows in elements.items()}
+    return PlaceTree(np.array(parent), padded_rows(children), padded_elements, tuple(runs), chained)
 
 
-def padded_rows(indices: Sequence[tuple[int, ...]]) -> Array:
+def padded_rows(indices: Sequence[Sequence[int]]) -> Array:
     """Return `indices` as an array with one row each, padded with -1."""
     rows = np.full((len(indices), max(1, *map(len, indices))), -1)
     for i, row in enumerate(indices):

@@ -7,6 +7,7 @@ are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.cell_tracing import CellClass, trace_cells
-from bellcrank.build.recursion_layout import padded_rows
+from bellcrank.build.recursion_layout import place_tree
 from bellcrank.build.rolled_recursion import cell_class
 from bellcrank.dynamics.dca import branches
 from bellcrank.dynamics.quantities import POSITIONS
@@ -24,7 +25,7 @@ from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes, p
 from bellcrank.dynamics.recursion.recursive_dca import body, end, join, port
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Shape
-from bellcrank.graph.recursion import PlaceTree, Recursion, Run
+from bellcrank.graph.recursion import Recursion
 from bellcrank.model import Tree
 
 Array = np.ndarray[Any, Any]
@@ -168,38 +169,11 @@ def _segment_lengths(classes_of_bodies: Sequence[int], most: int | None, shortes
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
-def _runs(cell_numbers: list[int], begins: list[int], parts: int) -> tuple[Run, ...]:
-    """Return the runs of repeating cells, with the number of earlier places of each part."""
-    done, runs = [0] * parts, []
-    for begin, stop, period in periodic_runs(cell_numbers, begins):
-        cells = cell_numbers[begin : begin + period]
-        runs.append(Run(tuple(cells), begin, stop, tuple(done[k] + cells[:i].count(k) for i, k in enumerate(cells))))
-        for k in cells:
-            done[k] += (stop - begin) // period
-    return tuple(runs)
-
-
-def _children(parent: Sequence[int]) -> list[list[int]]:
-    children: list[list[int]] = [[] for _ in parent]
-    for i, up in enumerate(parent):
-        if up >= 0:
-            children[up].append(i)
-    return children
-
-
-def _child_table(children: Sequence[Sequence[int]]) -> np.ndarray[Any, Any]:
-    """Return the children of each place as a row, padded with -1."""
-    table = np.full((len(children), max(1, *map(len, children))), -1)
-    for i, below in enumerate(children):
-        table[i, : len(below)] = below
-    return table
-
-
 def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builder: _PlaceBuilder) -> Recursion:
     n, names = len(builder.contents), list(inputs)
-    children = _children(builder.parent)
+    child_count = Counter(builder.parent)
     place_of_link = [builder.place_of_link[i] for i in range(len(tree.links))]
-    class_keys = [(builder.parent[p] < 0, len(children[p]), builder.closed[p]) for p in place_of_link]
+    class_keys = [(builder.parent[p] < 0, child_count[p], builder.closed[p]) for p in place_of_link]
     groups = link_classes(tree, class_keys)
     cell_of_place = np.empty(n, int)
     parts: list[CellClass] = []
@@ -207,9 +181,7 @@ def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builde
         p = place_of_link[g.members[0]]
         start = partial(body, g.link, tree.gravity, builder.closed[p])
         parts.append(
-            cell_class(
-                LinkClass(g.link, g.members, g.table, class_keys[g.members[0]][0], len(children[p])), names, start
-            )
+            cell_class(LinkClass(g.link, g.members, g.table, class_keys[g.members[0]][0], child_count[p]), names, start)
         )
         cell_of_place[[place_of_link[i] for i in g.members]] = k
     none = dict.fromkeys(names, 0)
@@ -222,15 +194,16 @@ def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builde
     for kind in CONNECTORS:
         where = [i for i, what in enumerate(builder.contents) if what == kind]
         cell_of_place[where] = len(parts)
-        carried = len(children[where[0]]) if where else 0
+        carried = child_count[where[0]] if where else 0
         parts.append(CellClass(partial(starts[kind], tree.gravity), kind, kind, none, (), False, carried))
     tables = [g.table[np.argsort([place_of_link[i] for i in g.members])] for g in groups]
     links = [tree.links[what] if isinstance(what, int) else None for what in builder.contents]
-    indices = {
-        x: padded_rows([(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links]) for x in names
-    } | {RESULT: padded_rows([k.v_index if k else () for k in links])}
-    runs = _runs(cell_of_place.tolist(), sorted(set(builder.run_begins)), len(parts))
-    places = PlaceTree(np.array(builder.parent), _child_table(children), indices, runs, True)
+    elements = {x: [(k.q_index if x in POSITIONS else k.v_index) if k else () for k in links] for x in names}
+    elements[RESULT] = [k.v_index if k else () for k in links]
+    cells = cell_of_place.tolist()
+    places = place_tree(
+        builder.parent, cells, periodic_runs(cells, sorted(set(builder.run_begins))), elements, chained=True
+    )
     tables += [np.zeros((0, 0))] * len(CONNECTORS)
     return Recursion(
         name, inputs, ("forward_dynamics", tree.nv), trace_cells(parts, places, names), tables, places, True
