@@ -120,6 +120,14 @@ def test_reasons_follow_the_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert policy.plan(chain, request, METHODS["aba"]).reasons[-1] == "280 numbers <= 1,000"
 
 
+def test_cached_kernel_of_mimic_joints_has_its_graph() -> None:
+    """The cached method may be rolled aba, which answers for mimic joints only in loops."""
+    made = [bc.kernel(hanging(70, mimic=True), "forward_dynamics") for _ in range(2)]
+    assert [k.method for k in made] == ["aba", "aba"]
+    assert made[1].from_cache
+    assert made[1].graph.count() == made[0].graph.count()
+
+
 def test_choice_is_pure() -> None:
     """Equal arguments give equal strategies, also of a copy, and nothing is traced."""
     m, request = bc.zoo.load("chain:400"), Request("forward_dynamics")

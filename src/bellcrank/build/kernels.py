@@ -139,8 +139,10 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         from bellcrank.build import graphs  # imported here because cached kernels are not traced
 
         calls = not where.machine  # code for several cores per state supports no calls
-        method_request = replace(request, method=cached_method) if cached_method and calls else request
-        strategy = graphs.checked_strategy(mechanism, method_request, cores=not calls)
+        strategy = graphs.checked_strategy(mechanism, request, cores=not calls)
+        if cached_method and calls:
+            cached_plans = [p for p in strategy.plans if p.method.name == cached_method]
+            strategy = replace(strategy, plans=tuple(cached_plans) or strategy.plans)
         if wide := graphs.wide_graph(mechanism, strategy, lambda g: uses_several_cores(g, target)):
             return wide[0].name, wide[1]
         if not strategy.is_small:
