@@ -1,6 +1,6 @@
 """Tracing of the cells of rolled recursions: each class of identical parts is traced once.
 
-The values that neighbouring parts exchange (dynamics/recursion/body_recursion.py) are made of numbers. Some are
+The values that neighbouring parts exchange (dynamics/tree_sweeps.py) are made of numbers. Some are
 constants, which the receiving cell can fold. They are found by a fixed-point iteration: at first nothing is known, a
 body on the ground receives what the ground provides, and every element in which two senders to one class differ becomes
 a symbol there.
@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT
 from bellcrank.dynamics.flatten import flatten, unflatten
-from bellcrank.dynamics.recursion.body_recursion import FromChildren, FromParent, Send
+from bellcrank.dynamics.tree_sweeps import FromChildren, FromParent, Send, SendInwards, Sum
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Graph, Shape
 from bellcrank.graph.recursion import PlaceTree
@@ -118,14 +118,14 @@ class _CellTracer:
         step("")
         return self.classes[k].make_body(*(list(x) for x in self.symbols[k].values()))
 
-    def _next_request(self, k: int) -> FromParent | FromChildren | None:
+    def _next_request(self, k: int) -> FromParent | FromChildren | Sum | None:
         """Return the request of the body after everything it has received; None where it has ended."""
-        running, request = self._start_body(k), None
+        running = self._start_body(k)
         request = next(running)
         try:
             for x in self.received_values[k]:
-                request = running.send(x)
-                assert isinstance(request, Send)
+                sent = running.send(request.received(x))
+                assert isinstance(sent, Send | SendInwards)
                 request = next(running)
         except StopIteration:
             return None
@@ -140,18 +140,18 @@ class _CellTracer:
     def _sent_values(self, k: int, more: Sequence[Any]) -> list[Any]:
         """Return the values that the body sends, by channel, and at the end its results."""
         running, sent = self._start_body(k), list[Any]()
-        next(running)
+        request = next(running)
         try:
             for x in [*self.received_values[k], *more]:
-                request = running.send(x)
-                assert isinstance(request, Send)
-                sent.append(request.value)
-                next(running)
+                answer = running.send(request.received(x))
+                assert isinstance(answer, Send | SendInwards)
+                sent.append(answer.value)
+                request = next(running)
         except StopIteration as end:
             sent.append(end.value)
         return sent
 
-    def _settle_channel(self, request: FromParent | FromChildren) -> None:
+    def _settle_channel(self, request: FromParent | FromChildren | Sum) -> None:
         """Find the values that every class receives through one more channel."""
         channel, n = len(self.outward_channels) - 1, len(self.classes)
         outwards = self.outward_channels[channel]

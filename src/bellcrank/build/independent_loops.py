@@ -15,8 +15,8 @@ from typing import Any
 from bellcrank.build.cell_tracing import CellClass, trace_cells
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT, place_tree
 from bellcrank.build.rolled_recursion import with_free_constants
-from bellcrank.dynamics.recursion.body_recursion import FromParent, Send
 from bellcrank.dynamics.recursion.link_classes import extract_parameters
+from bellcrank.dynamics.tree_sweeps import FromParent, Send
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Array, Graph, Shape
 from bellcrank.scalar import Scalar

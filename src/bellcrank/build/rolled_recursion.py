@@ -22,7 +22,6 @@ from bellcrank.build.recursion_layout import (
     path_tree,
 )
 from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
-from bellcrank.dynamics.recursion.body_recursion import BodyFrames, Ground, ground_of
 from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes
 from bellcrank.dynamics.recursion.recursion_table import (
     BODY_QUANTITIES,
@@ -39,6 +38,7 @@ from bellcrank.dynamics.shared_coordinates import (
     modal_constants,
     sharing_link,
 )
+from bellcrank.dynamics.tree_sweeps import BodyFrames, Ground, ground_of
 from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import PlaceTree, Recursion

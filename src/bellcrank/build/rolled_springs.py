@@ -24,7 +24,7 @@ from bellcrank.dynamics.frame_pairs import FrameEnd
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.recursion.link_classes import folding_values
-from bellcrank.dynamics.recursion.recursive_aba_rnea import observed_frames
+from bellcrank.dynamics.recursion.recursive_kinematics import observed_frames
 from bellcrank.dynamics.springs import stretch_energy, tension_force
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape, trace

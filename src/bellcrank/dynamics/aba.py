@@ -4,38 +4,63 @@ R. Featherstone, The calculation of robot dynamics using articulated-body inerti
 1983; equation numbers are those of Wong 1991, section 2.2.2. The velocity terms c and pA are part of the recursion, as
 in R. Featherstone, Rigid Body Dynamics Algorithms, 2008, chapter 7.
 
-Solves: forward_dynamics. Any tree whose joints do not share coordinates (for those that do, see
-shared_aba_rnea.py); bodies may be flexible (aba_modes.py). Work O(n), span O(depth).
+Solves: forward_dynamics. Any tree; bodies may be flexible. Work O(n), span O(depth).
 
     c_i   acceleration of body i from velocities alone       IA_i      articulated-body inertia of body i
     pA_i  force that holds it at zero acceleration           D, psi    1/(s.IA s), IA s D for one axis s
     u     tau - s.pA
 
+The axes of a joint are eliminated as soon as its body's subtree is known. A coordinate that several joints share
+(shared_coordinates.py) stays open until all of them are known. For a subtree with acceleration A at its root and open
+coordinates a_k,
+
+    force at its root    IA A + pA + sum F_k a_k
+    coordinate k         sum M_kl a_l = u_k - F_k . A            where k ends and may be eliminated
+
+    open         A joint's axis s has coordinate k: A is A' + s a_k, where A' comes from the parent.
+    eliminate    a_k is solved for, and F, M, u, IA and pA are reduced accordingly.
+
+The forward sweep undoes each in reverse order. The modes of a flexible body are free motions of it, beside its joint's
+axes: open in its nodes, and eliminated in the body before the axes. The coordinate of a mimic joint is open between the
+joints that have it. The work grows by the square of the number of coordinates open at one place.
+
 Differences from the paper: body coordinates instead of the inertial frame; `a` is the classical acceleration of the
 frame's origin, so that linear velocities are never needed; a joint with several axes is eliminated one axis after the
-other, last first.
+other, last first. "auto" does not select this method for mimic joints by itself: crba is less work for few bodies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from bellcrank.dynamics.aba_modes import Modes, initial_modes
 from bellcrank.dynamics.tree_sweeps import (
+    BodyFrames,
+    BodyRecursion,
+    Exchange,
+    FromParent,
+    Ground,
+    Send,
+    SendInwards,
+    Sum,
     Vector,
     Wrenches,
+    body_modes,
+    current_inertia,
+    external_force,
     external_forces,
     joint_elements,
     passive_torque,
+    share_of,
     subspace_motion,
+    sweep,
 )
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.inertia import NO_INERTIA, ArticulatedInertia, Inertia, articulated_inertia
+from bellcrank.spatial.inertia import ArticulatedInertia, Inertia, articulated_inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force, Motion, Vec
-
-ZERO_ARTICULATED = articulated_inertia(NO_INERTIA)
+from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, SymMat, Vec
 
 
 def forward_dynamics(
@@ -58,65 +83,130 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    if tree.has_mimics:
-        from bellcrank.dynamics import mimic_aba  # a local import, because that module uses the functions below
-
-        return mimic_aba.forward_dynamics(tree, q, v, tau, frames, wrench)
     external_loads = external_forces(tree, q, frames, wrench)
-    passive = passive_torque(tree, q, v)
-    links, X, S = tree.links, [], []
-    for link in links:
-        link_geometry = transform_and_axes(link, q)
-        X.append(link_geometry[0])
-        S.append(link_geometry[1])
-
-    w: list[Vec] = []
-    c, pA, IA = [], [], []
-    inertia = tree.link_inertias(q)
-    for i, link in enumerate(links):
-        m = velocity_acceleration(link, X[i], S[i], q, v, w[link.parent] if link.parent >= 0 else ZERO)
-        w.append(m.w)
-        c.append(Motion(m.dw, m.a))
-        pA.append(bias_force(link, inertia[i], m.w, external_loads[i]))
-        IA.append(articulated_inertia(inertia[i]))
-
-    driven = [t + p for t, p in zip(tau, passive, strict=True)]
-    modes_by_link = _flexible_modes(tree, q, v, driven, w, pA)
-    modes_by_index = {body_modes.body.v_index: body_modes for all_of in modes_by_link.values() for body_modes in all_of}
-
-    psi, D, u = {}, {}, {}
-    for i, link in reversed(list(enumerate(links))):
-        for body_modes in modes_by_link.get(i, ()):
-            IA[i], pA[i] = body_modes.eliminate(IA[i], pA[i])
-        if link.v_index in modes_by_index:  # a node of a flexible body: its columns are those of the modes
-            modes_by_index[link.v_index].add_node(S[i], IA[i], pA[i] + IA[i] @ c[i], X[i])
-        for s, k in () if link.v_index in modes_by_index else reversed(list(zip(S[i], link.v_index, strict=True))):
-            psi[k], D[k], u[k], IA[i], pA[i] = eliminate_axis(link, s, driven[k], IA[i], pA[i])
-        if link.parent >= 0:
-            step("IA", links[link.parent].name)
-            IA[link.parent] = IA[link.parent] + X[i].articulated(IA[i])
-            step("pA", links[link.parent].name)
-            pA[link.parent] = pA[link.parent] + X[i].force(pA[i] + IA[i] @ c[i])
-
-    a: list[Scalar] = [0.0] * tree.nv
-    A: list[Motion] = []
-    base = Motion(ZERO, -tree.gravity)
-    for body_modes in modes_by_link.get(-1, ()):
-        body_modes.eliminate(ZERO_ARTICULATED, NO_FORCE)
-        _store_modes(a, body_modes, base)
-    for i, link in enumerate(links):
-        step("a", link.name)
-        A.append(X[i].motion(A[link.parent] if link.parent >= 0 else base) + c[i])
-        for s, k in zip(S[i], link.v_index, strict=True):
-            if link.v_index not in modes_by_index:
-                a[k] = u[k] * D[k] - A[i].dot(psi[k])  # 2.18
-            A[i] = A[i] + s * a[k]  # 2.17
-        for body_modes in modes_by_link.get(i, ()):
-            _store_modes(a, body_modes, A[i])
-    return a
+    driven = [t + p for t, p in zip(tau, passive_torque(tree, q, v), strict=True)]
+    swept = sweep(tree, body_acceleration, {"q": q, "v": v, "tau": driven}, external_loads, passive=False)
+    return swept.by_coordinate(lambda found: found.ending)
 
 
-# -- the work of one body: the sweeps above use it for every body, and recursive_aba_rnea.py for link classes
+# -- the work of one body
+
+
+def joint_accelerations(
+    link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: BodyFrames | None = None
+) -> BodyRecursion:
+    """Return the accelerations of the coordinates that end at one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    tau
+        Forces and moments on the coordinates that end here.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
+    external = yield from external_force(link, ground, q, wrench, pushed)
+    return (yield from body_acceleration(link, ground, q, v, tau, external)).ending
+
+
+def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> BodyRecursion:
+    """Return M^-1 tau, the accelerations due to joint forces alone.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Not used.
+    q
+        Positions of the joint's coordinates.
+    tau
+        Forces and moments on the joint's coordinates.
+    """
+    return (yield from body_acceleration(link, None, q, None, tau, passive=False)).ending
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodyAcceleration:
+    """Accelerations of the coordinates that end at a body, of its joint and modes, and of its frame."""
+
+    ending: list[Scalar]
+    own: list[Scalar]
+    A: Acceleration
+
+
+def body_acceleration(
+    link: Link,
+    ground: Ground | None,
+    q: Vector,
+    v: Vector | None,
+    tau: Vector,
+    external: Force = NO_FORCE,
+    passive: bool = True,
+) -> Generator[Exchange, Any, BodyAcceleration]:
+    """Return the accelerations of one body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground; None without gravity.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates; None at rest.
+    tau
+        Forces and moments on the coordinates that end here.
+    external
+        External force on the body about the origin of its frame.
+    passive
+        Add the body's own springs and friction to `tau`.
+    """
+    share, (X, S) = share_of(link), transform_and_axes(link, q)
+    m, resisted = AT_REST, [0.0] * len(S)
+    if v is not None:
+        w = yield FromParent(ZERO)
+        m = velocity_acceleration(link, X, S, q, v, w)
+        yield Send(m.w)
+    c, subtree = Motion(m.dw, m.a), _body_alone(link, q, v, m.w, external, passive)
+    subtree.IA, subtree.pA, subtree.open_terms = yield Sum(
+        link.name, {"IA": subtree.IA, "pA": subtree.pA, "F": subtree.open_terms}
+    )
+    if passive and v is not None:
+        step("passive", link.name)
+        resisted = link.passive(q, v)
+    ending_forces = iter(tau)
+    driven = [next(ending_forces) + p if closes else p for p, closes in zip(resisted, share.closes, strict=True)]
+    for k, force in zip(share.ends, ending_forces, strict=True):
+        subtree.open_terms.u[k] = subtree.open_terms.u[k] + force
+    for k in reversed(share.ends):
+        subtree.eliminate(k)
+    # Where no axis is eliminated, IA does not change, and its product with c serves all axes.
+    before, behind = (NO_MOTION, c) if any(share.closes) else (c, NO_MOTION)
+    subtree.add_velocity_terms(before)
+    subtree.release_joint(link, S, driven)
+    yield SendInwards(lambda: subtree.in_parent_frame(link, X, behind))
+    gravity = ZERO if ground is None else ground.gravity
+    A, a = yield FromParent((Motion(ZERO, -gravity), [0.0] * share.slots))
+    step("a", link.name)
+    A, a = X.motion(A) + behind, [x if k in share.open else 0.0 for k, x in enumerate(a)]
+    for forward_step in reversed(subtree.forward_steps):
+        A = forward_step(A, a)
+    A = A + before
+    yield Send((A, a))
+    joint = [subtree.axis_accelerations[i] if k < 0 else a[k] for i, k in enumerate(share.axes)]
+    ending = [x for x, closes in zip(joint, share.closes, strict=True) if closes] + [a[k] for k in share.ends]
+    return BodyAcceleration(ending, [*joint, *(a[k] for k in share.modes)], Acceleration(m.w, A.ang, A.lin))
 
 
 def transform_and_axes(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
@@ -192,19 +282,237 @@ def eliminate_axis(
     return free.psi, free.inverse, u, free.rest, pA + free.psi * u  # 2.16
 
 
-def _flexible_modes(
-    tree: Tree, q: Vector, v: Vector, driven: Vector, w: Sequence[Vec], pA: list[Force]
-) -> dict[int, list[Modes]]:
-    """Return the modes by the link whose frame they move in; add the force due to their motion to its pA."""
-    modes_by_link: dict[int, list[Modes]] = {}
-    for body in tree.flexible:
-        body_modes, force = initial_modes(body, q, v, driven, w[body.link] if body.link >= 0 else ZERO)
-        modes_by_link.setdefault(body.link, []).append(body_modes)
-        if body.link >= 0:
-            pA[body.link] = pA[body.link] + force
-    return modes_by_link
+# -- the body and its subtree in the backward sweep
 
 
-def _store_modes(a: list[Scalar], body_modes: Modes, A: Motion) -> None:
-    for k, x in zip(body_modes.body.v_index, body_modes.accelerations(A), strict=True):
-        a[k] = x
+@dataclass
+class OpenTerms:
+    """Terms of the open coordinates: F, u, and the lower triangle of M, by slots."""
+
+    F: list[Force]
+    u: list[Scalar]
+    M: list[list[Scalar]]
+
+    def __add__(self, o: OpenTerms) -> OpenTerms:
+        return OpenTerms(
+            [x + y for x, y in zip(self.F, o.F, strict=True)],
+            [x + y for x, y in zip(self.u, o.u, strict=True)],
+            [[x + y for x, y in zip(a, b, strict=True)] for a, b in zip(self.M, o.M, strict=True)],
+        )
+
+    def element(self, k: int, l: int) -> Scalar:
+        """Return the element M_kl of slots `k` and `l`."""
+        return self.M[max(k, l)][min(k, l)]
+
+    def add(self, k: int, l: int, x: Scalar) -> None:
+        """Add `x` to the element M_kl of slots `k` and `l`."""
+        row, column = max(k, l), min(k, l)
+        self.M[row][column] = self.M[row][column] + x
+
+
+def no_open_terms(slots: int) -> OpenTerms:
+    """Return zero terms for `slots` slots."""
+    return OpenTerms([NO_FORCE] * slots, [0.0] * slots, [[0.0] * (k + 1) for k in range(slots)])
+
+
+@dataclass
+class Subtree:
+    """A body with its subtree in the backward sweep.
+
+    forward_steps are to be applied last first; each takes A and the accelerations of the slots, and returns A.
+    """
+
+    IA: ArticulatedInertia
+    pA: Force
+    open_terms: OpenTerms
+    slots: range
+    forward_steps: list[Any] = field(default_factory=list)
+    axis_accelerations: dict[int, Scalar] = field(default_factory=dict)  # accelerations of axes that are not shared
+
+    def add_velocity_terms(self, c: Motion) -> None:
+        """Replace the acceleration A of the body by A + `c`."""
+        o = self.open_terms
+        self.pA = self.pA + self.IA @ c
+        o.u = [x - c.dot(F) for x, F in zip(o.u, o.F, strict=True)]
+
+    def release_joint(self, link: Link, S: Sequence[Motion], driven: Vector) -> None:
+        """Open or eliminate the axes of a joint, the last one first.
+
+        Parameters
+        ----------
+        link
+            Joint and its body.
+        S
+            The axes.
+        driven
+            Drive and passive force along each of them.
+        """
+        share = share_of(link)
+        for axis in reversed(range(len(S))):
+            k = share.axes[axis]
+            if k < 0:
+                self.eliminate_axis(link, axis, S[axis], driven[axis])
+                continue
+            self.open_axis(k, S[axis], driven[axis], link.armature)
+            if share.closes[axis]:
+                self.eliminate(k)
+
+    def open_axis(self, k: int, s: Motion, driven: Scalar, armature: Scalar) -> None:
+        """Open an axis for slot k: add its terms.
+
+        Parameters
+        ----------
+        k
+            Slot.
+        s
+            The axis.
+        driven
+            Drive and passive force along it.
+        armature
+            Rotor inertia.
+        """
+        U, o = self.IA @ s, self.open_terms
+        o.u[k] = o.u[k] + driven - s.dot(self.pA)
+        for l in self.slots:
+            o.add(k, l, s.dot(o.F[l]) * (2.0 if l == k else 1.0))
+        o.add(k, k, s.dot(U) + armature)
+        o.F[k] = o.F[k] + U
+        self.forward_steps.append(lambda A, a: A + s * a[k])
+
+    def eliminate(self, k: int) -> None:
+        """Eliminate the coordinate in slot `k`."""
+        o, others = self.open_terms, [l for l in self.slots if l != k]
+        F, u, inverse = o.F[k], o.u[k], 1.0 / o.element(k, k)
+        psi, ratio = F * inverse, {l: o.element(k, l) * inverse for l in others}
+
+        def solved(A: Motion, a: list[Scalar]) -> Motion:
+            a[k] = (u - A.dot(F)) * inverse
+            for l, x in ratio.items():
+                a[k] = a[k] - x * a[l]
+            return A
+
+        self.forward_steps.append(solved)
+        self.IA, self.pA = subtract_outer_product(self.IA, F, psi), self.pA + psi * u
+        for i, l in enumerate(others):
+            for j in others[: i + 1]:
+                o.add(l, j, -(ratio[l] * o.element(k, j)))
+            o.F[l], o.u[l] = o.F[l] - F * ratio[l], o.u[l] - ratio[l] * u
+        self.clear(k)
+
+    def clear(self, k: int) -> None:
+        """Set all terms of slot `k` to zero."""
+        self.open_terms.F[k], self.open_terms.u[k] = NO_FORCE, 0.0
+        for l in self.slots:
+            self.open_terms.M[max(k, l)][min(k, l)] = 0.0
+
+    def eliminate_axis(self, link: Link, axis: int, s: Motion, driven: Scalar) -> None:
+        """Eliminate an axis that is not shared, at once, as in aba.py.
+
+        Parameters
+        ----------
+        link
+            Joint and its body.
+        axis
+            Index of the axis in the joint.
+        s
+            The axis.
+        driven
+            Drive and passive force along it.
+        """
+        o, e = self.open_terms, [s.dot(F) for F in self.open_terms.F]
+        psi, D, u, self.IA, self.pA = eliminate_axis(link, s, driven, self.IA, self.pA)
+        for k in self.slots:
+            o.F[k], o.u[k] = o.F[k] - psi * e[k], o.u[k] - e[k] * (D * u)
+            for l in range(k + 1):
+                o.add(k, l, -(e[k] * D * e[l]))
+
+        def solved(A: Motion, a: list[Scalar]) -> Motion:
+            axis_acceleration = u * D - A.dot(psi)
+            for k in self.slots:
+                axis_acceleration = axis_acceleration - e[k] * D * a[k]
+            self.axis_accelerations[axis] = axis_acceleration
+            moved: Motion = A + s * axis_acceleration
+            return moved
+
+        self.forward_steps.append(solved)
+
+    def in_parent_frame(self, link: Link, X: Transform, c: Motion) -> Iterator[ArticulatedInertia | Force | OpenTerms]:
+        """Yield inertia, bias force and open terms in the parent's frame.
+
+        Parameters
+        ----------
+        link
+            Joint and its body.
+        X
+            Transform from the parent frame.
+        c
+            Acceleration of the body due to velocities, if not added before.
+        """
+        step("IA", link.joint.parent)
+        yield X.articulated(self.IA)
+        step("pA", link.joint.parent)
+        self.add_velocity_terms(c)
+        yield X.force(self.pA)
+        o = self.open_terms
+        yield OpenTerms([X.force(F) for F in o.F], o.u, o.M)
+
+
+def _body_alone(link: Link, q: Vector, v: Vector | None, w: Vec, external: Force, passive: bool) -> Subtree:
+    """Return the body of `link` without its children."""
+    slots, inertia = share_of(link).slots, current_inertia(link, q)
+    IA, pA = articulated_inertia(inertia), bias_force(link, inertia, w, external)
+    subtree = Subtree(IA, pA, no_open_terms(slots), range(slots))
+    if v is not None:
+        add_initial_modes(link, q, v, w, subtree, passive)
+    return subtree
+
+
+def add_initial_modes(link: Link, q: Vector, v: Vector, w: Any, subtree: Subtree, passive: bool = True) -> None:
+    """Add the initial terms of the body's modes.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    w
+        Angular velocity of the body.
+    subtree
+        Subtree to which they are added.
+    passive
+        Include springs and damping of the modes.
+    """
+    body, share = body_modes(link), share_of(link)
+    if body is None:
+        return
+    force, needed = body.newton_euler(q, v, [0.0] * len(v), Acceleration(w, ZERO, ZERO))
+    subtree.pA = subtree.pA + force
+    elastic = body.passive(q, v) if passive else [0.0] * len(needed)
+    rows = zip(share.modes, body.modal_momentum(q), elastic, needed, strict=True)
+    for i, (k, F, resisted, need) in enumerate(rows):
+        subtree.open_terms.F[k], subtree.open_terms.u[k] = F, resisted - need
+        for j, l in enumerate(share.modes[: i + 1]):
+            subtree.open_terms.add(k, l, body.M[i][j])
+
+
+def subtract_outer_product(IA: ArticulatedInertia, U: Force, psi: Force) -> ArticulatedInertia:
+    """Return the symmetric matrix IA - U psi^T.
+
+    Parameters
+    ----------
+    IA
+        Articulated-body inertia.
+    U
+        IA s.
+    psi
+        U / (s . U).
+    """
+
+    def product(a: Vec, b: Vec) -> SymMat:
+        return SymMat(a.x * b.x, a.y * b.y, a.z * b.z, a.x * b.y, a.x * b.z, a.y * b.z)
+
+    H = Mat(*(psi.lin * x for x in U.ang))
+    return ArticulatedInertia(IA.I - product(U.ang, psi.ang), IA.H - H, IA.M - product(U.lin, psi.lin))

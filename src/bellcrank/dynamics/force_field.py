@@ -3,7 +3,7 @@
     tau = sum of J_i^T f(p_i, v_i, m_i)
 
 The work is O(n): one forward sweep for positions and velocities and one backward sweep for forces, as in rnea.py. For
-mechanisms with large link classes (body_recursion.py) the law is part of the class's code.
+mechanisms with large link classes (tree_sweeps.py) the law is part of the class's code.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.kinematics import velocities
-from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromChildren, FromParent, Ground, Send
-from bellcrank.dynamics.tree_sweeps import Vector, poses
+from bellcrank.dynamics.tree_sweeps import BodyRecursion, FromParent, Ground, Send, Vector, accumulate_subtree, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
@@ -59,11 +58,7 @@ def field_recursion(law: ForceLaw) -> Callable[..., BodyRecursion]:
         for s, k in zip(S, link.v_index, strict=True):
             V = V + s * v[k]
         yield Send((R, p, V))
-        total = _body_force(link, law, R, p, V)
-        parts = yield FromChildren()
-        for part in parts:
-            total = total + part
-        yield Send(X.force(total))
+        (total,) = yield from accumulate_subtree(link, X.force, field=_body_force(link, law, R, p, V))
         return [s.dot(total) for s in S]
 
     return body

@@ -16,21 +16,36 @@ Joints may have any number of axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bellcrank.dynamics.tree_sweeps import (
+    BodyFrames,
+    BodyRecursion,
+    Exchange,
+    FromParent,
+    Ground,
+    Send,
+    SendInwards,
+    Sum,
+    SweepResults,
     Vector,
     Wrenches,
+    body_modes,
+    current_inertia,
+    external_force,
     external_forces,
     joint_elements,
     passive_torque,
     right_hand_side,
+    share_of,
     subspace_motion,
+    sweep,
 )
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.vector import ZERO, Acceleration, Force
+from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force
 
 
 def joint_forces(
@@ -53,7 +68,12 @@ def joint_forces(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    return _forces(tree, q, v, a, frames, wrench)[0]
+    return [f for f, _ in _sweep_forces(tree, q, v, a, frames, wrench).by_link]
+
+
+def _sweep_forces(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str], wrench: Wrenches) -> SweepResults:
+    external_loads = external_forces(tree, q, frames, wrench)
+    return sweep(tree, transmitted_force, {"q": q, "v": v, "a": a}, external_loads)
 
 
 def child_acceleration(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
@@ -98,30 +118,6 @@ def forward_sweep(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Accelerat
     return [*(A[i] for i in range(len(tree.links))), A[-1]]
 
 
-def _forces(
-    tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
-) -> tuple[list[Force], dict[int, Scalar]]:
-    """Return f, and the generalised forces of the modes of flexible bodies, by their elements of v."""
-    A = {-1: Acceleration(ZERO, ZERO, -tree.gravity)}
-    f = []
-    external_loads, inertia = external_forces(tree, q, frames, wrench), tree.link_inertias(q)
-    for i, link in enumerate(tree.links):
-        A[i] = child_acceleration(link, q, v, a, A[link.parent])
-        step("f", link.name)
-        f.append(inertia[i].newton_euler(A[i]) - external_loads[i])  # 1.11, 1.12
-    modal: dict[int, Scalar] = {}
-    for body in tree.flexible:
-        force, felt = body.newton_euler(q, v, a, A[body.link])
-        modal |= dict(zip(body.v_index, felt, strict=True))
-        if body.link >= 0:
-            f[body.link] = f[body.link] + force
-    for i, link in reversed(list(enumerate(tree.links))):
-        if link.parent >= 0:
-            step("f", tree.links[link.parent].name)
-            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])  # 2.2
-    return f, modal
-
-
 def rigid_forces(
     tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
@@ -142,13 +138,7 @@ def rigid_forces(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    f, modal = _forces(tree, q, v, a, frames, wrench)
-    tau: list[Scalar] = [modal.get(k, 0.0) for k in range(tree.nv)]
-    for i, link in reversed(list(enumerate(tree.links))):
-        step("tau", link.name)
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            tau[k] = tau[k] + s.dot(f[i]) + link.armature * a[k]  # 2.3
-    return tau
+    return _sweep_forces(tree, q, v, a, frames, wrench).by_coordinate(lambda found: found[1]())
 
 
 def net_forces(
@@ -232,3 +222,173 @@ def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
     """Return the joint forces that balance gravity in `tree` at positions `q`."""
     return rigid_forces(tree, q, [0.0] * tree.nv, [0.0] * tree.nv)
+
+
+# -- the work of one body
+
+
+def transmitted_force(
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, external: Force = NO_FORCE, passive: bool = False
+) -> Generator[Exchange, Any, tuple[Force, Callable[[], list[Scalar]]]]:
+    """Return the force through the joint, and a function for the generalised forces that end at the body.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    external
+        External force on the body about the origin of its frame.
+    passive
+        Subtract springs and friction of the joint, and of the body's modes.
+    """
+    share, modes = share_of(link), body_modes(link)
+    up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
+    A = child_acceleration(link, q, v, a, up)
+    yield Send(A)
+    f, modal = body_force(link, q, v, a, A, external)  # 1.11, 1.12
+    shared: list[Scalar] = [0.0] * share.slots
+    resisted = modes.passive(q, v) if modes and passive else [0.0] * len(modal)
+    for k, x, p in zip(share.modes, modal, resisted, strict=True):
+        shared[k] = x - p
+    f, shared = yield Sum(link.name, {"f": f, "tau": shared})
+    S = link.subspace(q)
+
+    def torques(axes: Sequence[int]) -> list[Scalar]:
+        step("tau", link.name)
+        tau = [S[i].dot(f) + link.armature * a[i] for i in axes]  # 2.3
+        if not (passive and axes):
+            return tau
+        step("passive", link.name)
+        lost = link.passive(q, v)
+        step("tau - passive", link.name)
+        return [t - lost[i] for t, i in zip(tau, axes, strict=True)]
+
+    at_once = [i for i, k in enumerate(share.axes) if k < 0]
+    later = [i for i, k in enumerate(share.axes) if k >= 0]
+    for i, x in zip(later, torques(later), strict=True):
+        shared[share.axes[i]] = shared[share.axes[i]] + x
+
+    def carried() -> tuple[Force, list[Scalar]]:
+        step("f", link.joint.parent)
+        return link.transform(q).force(f), [x if k in share.open else 0.0 for k, x in enumerate(shared)]  # 2.2
+
+    yield SendInwards(carried)
+
+    def ending() -> list[Scalar]:
+        own = dict(zip(at_once, torques(at_once), strict=True))
+        axes = enumerate(zip(share.axes, share.closes, strict=True))
+        joint = [own[i] if k < 0 else shared[k] for i, (k, closes) in axes if closes]
+        return [*joint, *(shared[k] for k in share.ends)]
+
+    return f, ending
+
+
+def body_force(
+    link: Link, q: Vector, v: Vector, a: Vector, A: Acceleration, external: Force
+) -> tuple[Force, Sequence[Scalar]]:
+    """Return the force about F that moves the body as given, and the generalised forces of its modes.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    A
+        Acceleration of its frame.
+    external
+        External force on the body about the origin of its frame.
+    """
+    step("f", link.name)
+    f, body = current_inertia(link, q).newton_euler(A) - external, body_modes(link)
+    if body is None:
+        return f, []
+    force, felt = body.newton_euler(q, v, a, A)
+    return f + force, felt
+
+
+def required_torques(
+    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: BodyFrames | None = None
+) -> BodyRecursion:
+    """Return the generalised forces of the coordinates that end at one body, less its passive forces.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    a
+        Accelerations of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
+    external = yield from external_force(link, ground, q, wrench, pushed)
+    return (yield from transmitted_force(link, ground, q, v, a, external, passive=True))[1]()
+
+
+def bias_torques(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
+    """Return the bias forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
+    return (yield from transmitted_force(link, ground, q, v, [0.0] * len(v)))[1]()
+
+
+def coriolis_torques(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
+    """Return the Coriolis and centrifugal forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    """
+    return bias_torques(link, replace(ground, gravity=ZERO), q, v)
+
+
+def gravity_torques(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
+    """Return the gravity forces of one joint.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
+    return bias_torques(link, ground, q, [0.0] * (len(link.v_index) + len(share_of(link).modes)))

@@ -1,7 +1,7 @@
 """Shared coordinates: those of a joint and its mimic joints, and those of a flexible body and its nodes.
 
 Such a coordinate ends at the nearest link that carries all links that have it. Beyond that link it is open: the values
-that links hand to their parents include its effect (shared_aba_rnea.py). Each open coordinate has one slot along
+that links hand to their parents include its effect (aba.py, rnea.py). Each open coordinate has one slot along
 its whole path; two that meet in a link have different slots, so that the number of slots is that of the coordinates
 open at one place, not of all coordinates.
 """
@@ -13,37 +13,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.tree_sweeps import LinkShare, LocalLink, SharingLink, localise
 from bellcrank.model.flexible_body import FlexibleBody
+from bellcrank.model.joints.fixed import Fixed
+from bellcrank.model.parts import Joint
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar
+from bellcrank.spatial.inertia import NO_INERTIA
+from bellcrank.spatial.moves import IDENTITY_TRANSFORM
 
 MAX_OPEN_SLOTS = 16  # the values that are sent grow with the square of this number
 MODAL_CONSTANTS = ("stiffness", "damping", "A", "E", "I1", "I2", "C0", "C1", "M")  # attributes of a flexible body
-
-
-@dataclass(frozen=True)
-class LinkShare:
-    """Relations of one link to shared coordinates.
-
-    axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
-    with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
-    its joint; open those that are sent to its parent. slots is the number of slots.
-    """
-
-    axes: tuple[int, ...]
-    closes: tuple[bool, ...]
-    modes: tuple[int, ...]
-    ends: tuple[int, ...]
-    open: tuple[int, ...]
-    slots: int
-
-
-@dataclass(frozen=True)
-class SharingLink(Link):
-    """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
-
-    share: LinkShare
-    bending: FlexibleBody | None
 
 
 @dataclass(frozen=True)
@@ -64,11 +44,6 @@ class SharedCoordinates:
 def modal_constants(body: FlexibleBody | None) -> list[Scalar]:
     """Return the numbers of the flexible body `body` in a row."""
     return [] if body is None else list(flatten([getattr(body, x) for x in MODAL_CONSTANTS]))
-
-
-def localise(link: Link) -> Link:
-    """Return `link` with its own coordinates only."""
-    return replace(link, q_index=tuple(range(len(link.q_index))), v_index=tuple(range(len(link.v_index))))
 
 
 def sharing_link(link: Link, share: LinkShare, body: FlexibleBody | None, numbers: Sequence[Scalar]) -> SharingLink:
@@ -94,8 +69,39 @@ def sharing_link(link: Link, share: LinkShare, body: FlexibleBody | None, number
     return SharingLink(**link_fields, share=share, bending=replace(local, **local_constants))
 
 
-def collect_shared_coordinates(tree: Tree) -> SharedCoordinates | None:
-    """Return the shares of `tree`; None if a coordinate is open at the ground, or too many are open at one place."""
+CARRIER = Link("ground", -1, Joint("ground", "fixed", "", ""), Fixed(), IDENTITY_TRANSFORM, NO_INERTIA, (), ())
+
+
+def with_carriers(tree: Tree) -> tuple[Tree, list[int]]:
+    """Return a tree where every shared coordinate ends at a link, and the index of each link of `tree` in it.
+
+    A massless link on the ground carries all others, and each link has one flexible body at most: a further one has a
+    massless link of its own.
+    """
+    links, flexible, nodes_on = [CARRIER], list[FlexibleBody](), dict[tuple[int, ...], int]()
+    places = {-1: 0}
+    for i in range(-1, len(tree.links)):
+        if i >= 0:
+            link, places[i] = tree.links[i], len(links)
+            links.append(replace(link, parent=nodes_on.get(link.v_index, places[link.parent])))
+        for n, body in enumerate(body for body in tree.flexible if body.link == i):
+            if n:
+                links.append(replace(CARRIER, parent=places[i]))
+            nodes_on[body.v_index] = len(links) - 1
+            flexible.append(replace(body, link=len(links) - 1))
+    return replace(tree, links=tuple(links), flexible=tuple(flexible)), [places[i] for i in range(len(tree.links))]
+
+
+def collect_shared_coordinates(tree: Tree, unlimited: bool = False) -> SharedCoordinates | None:
+    """Return the shares of `tree`; None if a coordinate is open at the ground, or too many are open at one place.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    unlimited
+        Allow any number of open coordinates at one place.
+    """
     bending: list[FlexibleBody | None] = [None] * len(tree.links)
     for body in tree.flexible:
         if body.link < 0 or bending[body.link] is not None:
@@ -109,7 +115,7 @@ def collect_shared_coordinates(tree: Tree) -> SharedCoordinates | None:
     if -1 in ends.values():
         return None
     slots, open_ = _assign_slots(tree, links_of_coordinate, ends)
-    if max(slots.values(), default=-1) >= MAX_OPEN_SLOTS:
+    if max(slots.values(), default=-1) >= MAX_OPEN_SLOTS and not unlimited:
         return None
     return _collect_shares(tree, bending, ends, slots, open_)
 
@@ -196,3 +202,15 @@ def _assign_slots(
         for i in meets:
             used_slots[i].add(slots[k])
     return slots, open_
+
+
+def local_coupled_links(tree: Tree) -> tuple[list[LocalLink], list[int]]:
+    """Return the same as `local_links` for a `tree` with shared coordinates; there are more links than in the tree."""
+    tree, places = with_carriers(tree)
+    common = collect_shared_coordinates(tree, unlimited=True)
+    assert common is not None, "every coordinate ends at a link"
+    rows = zip(tree.links, common.share, common.bending, common.q, common.v, common.answers, strict=True)
+    return [
+        LocalLink(sharing_link(localise(link), share, body, modal_constants(body)), link.parent, *indices)
+        for link, share, body, *indices in rows
+    ], places

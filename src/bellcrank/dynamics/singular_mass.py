@@ -20,14 +20,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.recursion.shared_aba_rnea import Subtree, add_initial_modes, current_inertia, no_open_terms
+from bellcrank.dynamics.aba import Subtree, add_initial_modes, no_open_terms
 from bellcrank.dynamics.shared_coordinates import (
     SharedCoordinates,
     collect_shared_coordinates,
-    localise,
     modal_constants,
     sharing_link,
 )
+from bellcrank.dynamics.tree_sweeps import current_inertia, localise
 from bellcrank.errors import ModelError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Link, Tree
@@ -257,7 +257,8 @@ def _shared_singular_pivots(tree: Tree, common: SharedCoordinates, q: Sequence[f
             if share.closes[j]:
                 singular[k] = not _eliminate_slot(body, slot, size[k])
         if link.parent >= 0:
-            child_values[link.parent].append(body.in_parent_frame(sharing_link_i.transform(link_q), NO_MOTION))
+            X = sharing_link_i.transform(link_q)
+            child_values[link.parent].append(tuple(body.in_parent_frame(sharing_link_i, X, NO_MOTION)))
     return singular
 
 

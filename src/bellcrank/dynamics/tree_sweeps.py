@@ -1,12 +1,28 @@
-"""Shared sweeps: poses, forces on the bodies, and generalised forces on the coordinates."""
+"""Sweeps over the tree: poses, forces on the bodies, generalised forces; and methods written as the work of one body.
+
+A body recursion is a generator, the work of one body, that requests the values of its neighbours and sends values:
+
+    w = yield FromParent(ZERO)         the value that the parent sent; bodies on the ground get this default
+    yield Send(w)                      the value that this body sends, in the direction of the last request
+    parts = yield FromChildren()       the values that the children sent
+    (f,) = yield Sum(name, {"f": f})   the sum of what the children sent and of the body's own
+
+The code between two requests belongs to one sweep over the tree. The generator returns the body's elements of the
+result. It is traced in two ways: `sweep` runs it for every body, which writes straight-line code, and in large
+mechanisms it runs once for each link class, as the cell of a rolled loop (build/cell_tracing.py).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from bellcrank.dynamics import springs
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
+from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
 Vector = Sequence[Scalar]
@@ -173,3 +189,363 @@ def right_hand_side(
         outer = generalised_forces(tree, q, external_forces(tree, q, frames, wrench))
     step("tau - C")
     return [t + p + o - c for t, p, o, c in zip(tau, passive, outer, C, strict=True)]
+
+
+# -- the work of one body
+
+
+@dataclass(frozen=True)
+class LinkShare:
+    """Relations of one link to shared coordinates.
+
+    axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
+    with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
+    its joint; open those that are sent to its parent. slots is the number of slots.
+    """
+
+    axes: tuple[int, ...]
+    closes: tuple[bool, ...]
+    modes: tuple[int, ...]
+    ends: tuple[int, ...]
+    open: tuple[int, ...]
+    slots: int
+
+
+@dataclass(frozen=True)
+class SharingLink(Link):
+    """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
+
+    share: LinkShare
+    bending: FlexibleBody | None
+
+
+def share_of(link: Link) -> LinkShare:
+    """Return the share of `link`; every coordinate of a link without one ends at its own joint."""
+    if isinstance(link, SharingLink):
+        return link.share
+    axes = len(link.v_index)
+    return LinkShare((-1,) * axes, (True,) * axes, (), (), (), 0)
+
+
+def body_modes(link: Link) -> FlexibleBody | None:
+    """Return the modes of the body of `link`, or None."""
+    return link.bending if isinstance(link, SharingLink) else None
+
+
+def current_inertia(link: Link, q: Sequence[Scalar]) -> Inertia:
+    """Return the inertia of the body of `link` in its shape at positions `q`."""
+    body = body_modes(link)
+    return link.inertia if body is None else link.inertia + body.inertia(q)
+
+
+@dataclass(frozen=True)
+class FromParent:
+    """Request for the value that the parent sent; `ground` is its value for bodies on the ground."""
+
+    ground: Any
+
+    @staticmethod
+    def received(value: Any) -> Any:
+        """Return what the body receives for this `value`."""
+        return value
+
+
+@dataclass(frozen=True)
+class FromChildren:
+    """Request for the values that the children sent."""
+
+    @staticmethod
+    def received(values: Any) -> Any:
+        """Return what the body receives for these `values`."""
+        return values
+
+    @staticmethod
+    def add(before: Sequence[Any], sent: Send) -> list[Any]:
+        """Return the values of the children `before` with what one more has `sent`."""
+        return [*before, sent.value]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Request for sums over the body and its children, which send as many values.
+
+    `own` has the body's own terms, by the labels of their steps.
+    """
+
+    body: str
+    own: Mapping[str, Any]
+
+    def received(self, values: Sequence[Any]) -> Any:
+        """Return what the body receives if its children sent these `values`."""
+        total = tuple(self.own.values())
+        for value in values:
+            total = self.add(total, Send(value))
+        return total
+
+    def add(self, total: Sequence[Any], sent: Send | SendInwards) -> tuple[Any, ...]:
+        """Return `total` plus what one child has `sent`."""
+        sums, terms = [], sent.values() if isinstance(sent, SendInwards) else sent.value
+        for label, x, y in zip(self.own, total, terms, strict=True):
+            step(label, self.body)
+            sums.append([a + b for a, b in zip(x, y, strict=True)] if isinstance(x, list) else x + y)
+        return tuple(sums)
+
+
+@dataclass(frozen=True)
+class Send:
+    """A value to send, in the direction of the last request."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class SendInwards:
+    """Values for the parent, computed one after another, and only if there is a parent."""
+
+    values: Callable[[], Iterable[Any]]
+
+    @property
+    def value(self) -> Any:
+        """Return all values."""
+        return tuple(self.values())
+
+
+Exchange = FromParent | FromChildren | Sum | Send | SendInwards
+BodyRecursion = Generator[Exchange, Any, list[Scalar]]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Gravity, in the ground's own axes, and the pose of these axes in the world."""
+
+    gravity: Vec
+    R: Mat
+    p: Vec
+
+
+def ground_of(tree: Tree) -> Ground:
+    """Return gravity and pose of the ground of `tree`."""
+    return Ground(tree.gravity, *tree.ground.pose(IDENTITY, ZERO))
+
+
+@dataclass(frozen=True)
+class BodyFrames:
+    """Frames of a body: their origins in the body, and their axes where needed.
+
+    A recursion's parameter `pushed` has the frames on which external forces act, `seen` those of the results.
+    """
+
+    points: Sequence[Vec]
+    axes: Sequence[Mat] = ()
+
+
+# -- straight-line code
+
+
+@dataclass(frozen=True)
+class LocalLink:
+    """A link with its own coordinates only, and their indices in q and v (SharedCoordinates explains them)."""
+
+    link: Link
+    parent: int
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    answers: tuple[int, ...]
+
+    def elements(self, name: str, vector: Sequence[Scalar]) -> list[Scalar]:
+        """Return the elements of `vector`, the input called `name`, that the link reads."""
+        rows = {"tau": self.answers, "q": self.q}.get(name, self.v)
+        return [vector[k] for k in rows]
+
+
+def localise(link: Link) -> Link:
+    """Return `link` with its own coordinates only."""
+    return replace(link, q_index=tuple(range(len(link.q_index))), v_index=tuple(range(len(link.v_index))))
+
+
+def local_links(tree: Tree) -> tuple[list[LocalLink], list[int]]:
+    """Return the links of `tree` for the work of one body each, and the index of each link among them."""
+    if tree.coupled:
+        from bellcrank.dynamics import shared_coordinates  # a feature that few mechanisms have
+
+        return shared_coordinates.local_coupled_links(tree)
+    local = [LocalLink(localise(x), x.parent, x.q_index, x.v_index, x.v_index) for x in tree.links]
+    return local, list(range(len(local)))
+
+
+def sweep(
+    tree: Tree,
+    body: Callable[..., Generator[Exchange, Any, Any]],
+    inputs: Mapping[str, Vector],
+    external: Sequence[Force] | None = None,
+    **options: Any,
+) -> SweepResults:
+    """Run the recursion of every body, sweep by sweep, and return their results.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    body
+        The work of one body, a function of link, ground and its elements of the inputs.
+    inputs
+        Inputs of the whole mechanism by name.
+    external
+        External force on each body about its frame, if `body` takes one.
+    options
+        Further arguments of `body`, the same for all bodies.
+    """
+    (links, places), ground = local_links(tree), ground_of(tree)
+    given = [{name: local.elements(name, x) for name, x in inputs.items()} | options for local in links]
+    for i, force in zip(places, external or (), strict=False):
+        given[i]["external"] = force
+    bodies = [body(local.link, ground, **own) for local, own in zip(links, given, strict=True)]
+    results = run_bodies([local.parent for local in links], bodies)
+    return SweepResults(results, places, [local.answers for local in links])
+
+
+@dataclass(frozen=True)
+class SweepResults:
+    """Results of all bodies."""
+
+    of_body: list[Any]
+    places: list[int]  # index of each link of the tree in of_body
+    answers: list[tuple[int, ...]]  # elements of v for which a body returns results
+
+    @property
+    def by_link(self) -> list[Any]:
+        """Return the result of each link of the tree."""
+        return [self.of_body[i] for i in self.places]
+
+    def by_coordinate(self, of: Callable[[Any], Sequence[Scalar]]) -> list[Scalar]:
+        """Return the numbers `of` the result of each body, one for each of its coordinates, in the order of v."""
+        out: dict[int, Scalar] = {}
+        for answers, result in zip(self.answers, self.of_body, strict=True):
+            out |= zip(answers, of(result), strict=True)
+        return [out[k] for k in range(len(out))]
+
+
+def run_bodies(parents: Sequence[int], bodies: Sequence[Any]) -> list[Any]:
+    """Run one recursion for each body and return their results.
+
+    Parameters
+    ----------
+    parents
+        Parent of each body, which comes before it; -1 is the ground.
+    bodies
+        The recursions, which are generators.
+    """
+    requests: list[Any] = [next(body) for body in bodies]
+    results: list[Any] = [None] * len(bodies)
+
+    def proceed(i: int) -> None:
+        """Advance body `i` to its next request, or to its end."""
+        try:
+            requests[i] = next(bodies[i])
+        except StopIteration as end:
+            requests[i], results[i] = None, end.value
+
+    outwards_order, inwards_order = range(len(bodies)), range(len(bodies) - 1, -1, -1)
+    while any(requests):
+        if isinstance(requests[0], FromParent):
+            sent: list[Any] = []
+            for i in outwards_order:
+                received = sent[parents[i]] if parents[i] >= 0 else requests[i].ground
+                sent.append(bodies[i].send(received).value)
+                proceed(i)
+            continue
+        gathered = [x.received([]) for x in requests]
+        for i in inwards_order:
+            answer, up = bodies[i].send(gathered[i]), parents[i]
+            if up >= 0:
+                gathered[up] = requests[up].add(gathered[up], answer)
+        for i in inwards_order:
+            proceed(i)
+    return results
+
+
+# -- exchanges that several methods share
+
+
+def accumulate_subtree(
+    link: Link, up: Callable[[Any], Any] = lambda x: x, **own: Any
+) -> Generator[Exchange, Any, Sequence[Any]]:
+    """Sum quantities over the body and its subtree.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    up
+        Transforms a total into the parent's frame.
+    own
+        The body's own contributions.
+    """
+    total: Sequence[Any] = yield Sum(link.name, own)
+    yield SendInwards(lambda: map(up, total))
+    return total
+
+
+def external_force(
+    link: Link, ground: Ground, q: Vector, wrench: Vector, pushed: BodyFrames | None
+) -> Generator[Exchange, Any, Force]:
+    """Return the external force on the body about the origin of its frame.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act, or None if there are none in the whole mechanism.
+    """
+    total = NO_FORCE
+    if pushed is None:  # orientations are needed only for external forces
+        return total
+    return push_force(link, (yield from orientation(link, ground, q)), wrench, pushed)
+
+
+def orientation(link: Link, ground: Ground, q: Vector) -> Generator[Exchange, Any, Mat]:
+    """Return the orientation of the body in the world.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    """
+    up = yield FromParent(ground.R)
+    step("pose", link.name)
+    R: Mat = link.transform(q).pose(up, ZERO)[0]
+    yield Send(R)
+    return R
+
+
+def push_force(link: Link, R: Mat, wrench: Vector, pushed: BodyFrames) -> Force:
+    """Return the sum of the wrenches on the frames of a body about the origin of its frame.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    R
+        Orientation of the body in the world.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
+    total = NO_FORCE
+    for i, p in enumerate(pushed.points):
+        step("wrench", link.name)
+        f, n = R.T @ vec(wrench[6 * i : 6 * i + 3]), R.T @ vec(wrench[6 * i + 3 : 6 * i + 6])
+        total = total + Force(n + p.cross(f), f)
+    return total

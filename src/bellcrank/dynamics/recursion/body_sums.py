@@ -11,10 +11,18 @@ from typing import Any
 
 from bellcrank.dynamics.centroidal import about_point, total_mass
 from bellcrank.dynamics.kinematics import Pose, spring_energy
-from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, Ground, ground_of
-from bellcrank.dynamics.recursion.recursive_kinematics import accumulate_subtree, propagate_motion
-from bellcrank.dynamics.recursion.shared_aba_rnea import body_force, body_modes, current_inertia
-from bellcrank.dynamics.tree_sweeps import Vector, joint_elements
+from bellcrank.dynamics.recursion.recursive_kinematics import propagate_motion
+from bellcrank.dynamics.rnea import body_force
+from bellcrank.dynamics.tree_sweeps import (
+    BodyRecursion,
+    Ground,
+    Vector,
+    accumulate_subtree,
+    body_modes,
+    current_inertia,
+    ground_of,
+    joint_elements,
+)
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
@@ -22,7 +30,7 @@ from bellcrank.spatial.vector import NO_FORCE, Force, Motion, Vec, vec
 
 def _sum_over_bodies(link: Link, *contribution: Any) -> BodyRecursion:
     """Return the sum over all bodies in those on the ground, and nothing in the others."""
-    total = yield from accumulate_subtree(contribution)
+    total: Any = yield from accumulate_subtree(link, **{f"sum {i}": x for i, x in enumerate(contribution)})
     return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if link.parent < 0 else []
 
 

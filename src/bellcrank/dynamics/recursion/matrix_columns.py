@@ -15,7 +15,8 @@ from bellcrank.dynamics.centroidal import about_point
 from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import Pose, motion_at_reference
 from bellcrank.dynamics.momentum_moments import rigid_momentum_moments
-from bellcrank.dynamics.recursion.body_recursion import (
+from bellcrank.dynamics.recursion.recursive_kinematics import frame_poses, propagate_motion
+from bellcrank.dynamics.tree_sweeps import (
     BodyFrames,
     BodyRecursion,
     Exchange,
@@ -23,9 +24,11 @@ from bellcrank.dynamics.recursion.body_recursion import (
     FromParent,
     Ground,
     Send,
+    Sum,
+    Vector,
+    accumulate_subtree,
+    subspace_motion,
 )
-from bellcrank.dynamics.recursion.recursive_kinematics import accumulate_subtree, frame_poses, propagate_motion
-from bellcrank.dynamics.tree_sweeps import Vector, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import articulated_inertia
@@ -130,7 +133,7 @@ def com_jacobian(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
         Positions of the joint's coordinates.
     """
     ((R, _),) = yield from propagate_motion(link, ground, "X", q)
-    (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
+    (Ic,) = yield from accumulate_subtree(link, link.transform(q).inertia, Ic=link.inertia)
     step("f", link.name)
     return [x for Z in link.subspace(q) for x in R @ (Ic @ Z).lin]
 
@@ -150,7 +153,7 @@ def momentum_matrix(link: Link, ground: Ground, q: Vector, c: Vector) -> BodyRec
         Centre of mass of the mechanism, in the world.
     """
     ((R, p),) = yield from propagate_motion(link, ground, "X", q)
-    (Ic,) = yield from accumulate_subtree([link.inertia], link.transform(q).inertia)
+    (Ic,) = yield from accumulate_subtree(link, link.transform(q).inertia, Ic=link.inertia)
     step("f", link.name)
     forces = [about_point(vec(c) - p, (Ic @ Z).rotated(R)) for Z in link.subspace(q)]
     return [x for f in forces for x in (*f.lin, *f.ang)]
@@ -176,8 +179,10 @@ def momentum_matrix_rate(link: Link, ground: Ground, q: Vector, v: Vector, c: Ve
     """
     (R, p), V = yield from propagate_motion(link, ground, "XV", q, v)
     X = link.transform(q)
-    (Ic,) = yield from accumulate_subtree([link.inertia], X.inertia)
-    (B,) = yield from accumulate_subtree([rigid_momentum_moments(link.inertia, V)], lambda B: B.in_parent_frame(X))
+    (Ic,) = yield from accumulate_subtree(link, X.inertia, Ic=link.inertia)
+    (B,) = yield from accumulate_subtree(
+        link, lambda B: B.in_parent_frame(X), B=rigid_momentum_moments(link.inertia, V)
+    )
     out: list[Scalar] = []
     step("df", link.name)
     for _, Z, dZ in axis_rates(link, q, v, V):
@@ -217,9 +222,8 @@ def coriolis_product(link: Link, ground: Ground, q: Vector, v: Vector, x: Vector
     dW = X.motion(dW) + subspace_motion([dZ for _, _, dZ in axis_rates(link, q, v, V)], x)
     yield Send((V, W, dW))
     step("C", link.name)
-    (f,) = yield from accumulate_subtree(
-        [link.inertia @ dW + (rigid_momentum_moments(link.inertia, V) @ W) * 0.5], X.force
-    )
+    own = link.inertia @ dW + (rigid_momentum_moments(link.inertia, V) @ W) * 0.5
+    (f,) = yield from accumulate_subtree(link, X.force, C=own)
     return [s.dot(f) for s in S]
 
 
@@ -241,7 +245,7 @@ def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> BodyRecu
         Vector that the matrix multiplies.
     """
     X, S = aba.transform_and_axes(link, q)
-    IA, z = yield from _articulated_subtree(link)
+    IA, z = yield Sum(link.name, {"IA": articulated_inertia(link.inertia), "U": NO_FORCE})
     products: list[Scalar] = []
     for s, k in reversed(list(zip(S, link.v_index, strict=True))):
         step("U", link.name)
@@ -250,12 +254,3 @@ def factor_product(link: Link, ground: Ground, q: Vector, x: Vector) -> BodyRecu
         z, products = z + psi * x[k], [y, 1.0 / inverse, *products]
     yield Send((X.articulated(IA), X.force(z)))
     return products
-
-
-def _articulated_subtree(link: Link) -> Generator[Exchange, Any, Any]:
-    """Return the articulated-body inertia of the body, and the sum of its children's z."""
-    IA, z = articulated_inertia(link.inertia), NO_FORCE
-    parts = yield FromChildren()
-    for inertia, more in parts:
-        IA, z = IA + inertia, z + more
-    return IA, z

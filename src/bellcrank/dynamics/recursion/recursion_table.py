@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.dynamics.recursion import body_sums, matrix_columns, recursive_aba_rnea, recursive_kinematics
-from bellcrank.dynamics.recursion.body_recursion import BodyRecursion
+from bellcrank.dynamics import aba, rnea
+from bellcrank.dynamics.recursion import body_sums, matrix_columns, recursive_kinematics
+from bellcrank.dynamics.tree_sweeps import BodyRecursion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 
@@ -53,13 +54,13 @@ def _sum_quantity(
 
 OVER_MASS, ABOUT_CENTRE = body_sums.divide_by_mass, body_sums.momentum_about_centre
 BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
-    ("aba", "forward_dynamics"): BodyQuantity(recursive_aba_rnea.forward_dynamics, coupled=SHARED_COORDINATES),
+    ("aba", "forward_dynamics"): BodyQuantity(aba.joint_accelerations, coupled=SHARED_COORDINATES),
     # Not a quantity, but a result that loops need from their tree (build/rolled_tree_terms.py).
-    ("aba", "response"): BodyQuantity(recursive_aba_rnea.response),
-    ("rnea", "inverse_dynamics"): BodyQuantity(recursive_aba_rnea.inverse_dynamics, coupled=SHARED_COORDINATES),
-    ("rnea", "bias"): BodyQuantity(recursive_aba_rnea.bias, coupled=SHARED_COORDINATES),
-    ("rnea", "coriolis_torque"): BodyQuantity(recursive_aba_rnea.coriolis_torque, coupled=SHARED_COORDINATES),
-    ("rnea", "gravity_torque"): BodyQuantity(recursive_aba_rnea.gravity_torque, coupled=SHARED_COORDINATES),
+    ("aba", "response"): BodyQuantity(aba.response),
+    ("rnea", "inverse_dynamics"): BodyQuantity(rnea.required_torques, coupled=SHARED_COORDINATES),
+    ("rnea", "bias"): BodyQuantity(rnea.bias_torques, coupled=SHARED_COORDINATES),
+    ("rnea", "coriolis_torque"): BodyQuantity(rnea.coriolis_torques, coupled=SHARED_COORDINATES),
+    ("rnea", "gravity_torque"): BodyQuantity(rnea.gravity_torques, coupled=SHARED_COORDINATES),
     # Products of matrices with x, which are not quantities.
     ("coriolis", "product"): BodyQuantity(matrix_columns.coriolis_product),
     ("aba", "product"): BodyQuantity(matrix_columns.factor_product, COLUMNS, (2,)),

@@ -18,7 +18,6 @@ from typing import Any
 
 from bellcrank.dynamics import aba
 from bellcrank.dynamics.dca import ZERO_FORCE_SIX, SegmentRotation, body_rotation, combine_rotations
-from bellcrank.dynamics.recursion.body_recursion import BodyRecursion, FromChildren, FromParent, Send
 from bellcrank.dynamics.segments import (
     FREE_END,
     TIP_END,
@@ -28,7 +27,7 @@ from bellcrank.dynamics.segments import (
     joint_accelerations,
     split_solution,
 )
-from bellcrank.dynamics.tree_sweeps import Vector
+from bellcrank.dynamics.tree_sweeps import BodyRecursion, FromChildren, FromParent, Send, Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import step
 from bellcrank.spatial.inertia import NO_INERTIA, articulated_inertia

@@ -8,20 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from bellcrank.dynamics import rnea
+from bellcrank.dynamics import aba, rnea
 from bellcrank.dynamics.frame_motion import acceleration_at_reference, spatial_acceleration_from_point
 from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, motion_at_reference
-from bellcrank.dynamics.recursion import recursive_aba_rnea
-from bellcrank.dynamics.recursion.body_recursion import (
+from bellcrank.dynamics.tree_sweeps import (
     BodyFrames,
     BodyRecursion,
     Exchange,
-    FromChildren,
     FromParent,
     Ground,
     Send,
+    Vector,
+    accumulate_subtree,
+    external_force,
+    joint_elements,
+    orientation,
+    push_force,
+    subspace_motion,
 )
-from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION
@@ -62,26 +66,6 @@ def propagate_motion(
     return motion
 
 
-def accumulate_subtree(
-    contribution: Sequence[Any], up: Callable[[Any], Any] = lambda x: x
-) -> Generator[Exchange, Any, list[Any]]:
-    """Sum a quantity over the body and its subtree.
-
-    Parameters
-    ----------
-    contribution
-        The body's own contribution.
-    up
-        Transforms the total into the parent's frame.
-    """
-    total = list(contribution)
-    parts = yield FromChildren()
-    for part in parts:
-        total = [x + y for x, y in zip(total, part, strict=True)]
-    yield Send([up(x) for x in total])
-    return total
-
-
 def exchange_nothing() -> Generator[Exchange, Any, None]:
     """Exchange nothing with the neighbours."""
     yield FromParent(())
@@ -115,7 +99,7 @@ def passive_torque(
     if pushed is None:
         yield from exchange_nothing()
     else:
-        pulled = yield from recursive_aba_rnea.generalised_forces(link, ground, q, wrench, pushed)
+        pulled = yield from generalised_forces(link, ground, q, wrench, pushed)
     step("passive", link.name)
     return [f + x for f, x in zip(link.passive(q, v), pulled, strict=True)]
 
@@ -276,11 +260,66 @@ def reactions(
     pushed
         Frames of the body on which wrenches act.
     """
-    R = yield from recursive_aba_rnea.orientation(link, ground, q)
-    external = NO_FORCE if pushed is None else recursive_aba_rnea.external_force(link, R, wrench, pushed)
-    _, f = yield from recursive_aba_rnea.body_acceleration(link, ground, q, v, tau, external)
-    step("f", link.name)
-    (f,) = yield from accumulate_subtree([f], link.transform(q).force)
+    R = yield from orientation(link, ground, q)
+    external = NO_FORCE if pushed is None else push_force(link, R, wrench, pushed)
+    found = yield from aba.body_acceleration(link, ground, q, v, tau, external)
+    f, _ = rnea.body_force(link, q, v, found.own, found.A, external)
+    (f,) = yield from accumulate_subtree(link, link.transform(q).force, f=f)
     step("reaction", link.name)
     (p,) = seen.points
     return [*(R @ f.lin), *(R @ (f.ang - p.cross(f.lin)))]
+
+
+def observed_frames(link: Link, ground: Ground, q: Vector, v: Vector, seen: BodyFrames) -> BodyRecursion:
+    """Return position and velocity of some frames of one body, in world axes.
+
+    Frames with axes also get their angular velocity and orientation.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    v
+        Velocities of the joint's coordinates.
+    seen
+        Frames of the body at which the result is wanted.
+    """
+    X = link.transform(q)
+    R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
+    step("pose", link.name)
+    R, p = X.pose(R, p)
+    step("V", link.name)
+    V = X.motion(V) + subspace_motion(link.subspace(q), joint_elements(link, v))
+    yield Send((R, p, V))
+    out: list[Scalar] = []
+    for i, r in enumerate(seen.points):
+        out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
+        if seen.axes:
+            out += [*(R @ V.ang), *(x for row in R.times(seen.axes[i]).rows for x in row)]
+    return out
+
+
+def generalised_forces(link: Link, ground: Ground, q: Vector, wrench: Vector, pushed: BodyFrames) -> BodyRecursion:
+    """Return J^T wrench: the generalised forces due to forces on frames, and nothing else.
+
+    Parameters
+    ----------
+    link
+        Joint and its body.
+    ground
+        Gravity and pose of the ground.
+    q
+        Positions of the joint's coordinates.
+    wrench
+        [force, moment] of each pushed frame, one after another, in world axes.
+    pushed
+        Frames of the body on which wrenches act.
+    """
+    pushes = yield from external_force(link, ground, q, wrench, pushed)
+    (total,) = yield from accumulate_subtree(link, link.transform(q).force, felt=pushes)
+    step("felt", link.name)
+    return [s.dot(total) for s in link.subspace(q)]
