@@ -25,8 +25,8 @@ from bellcrank.graph import Program
 from bellcrank.graph.action import DRAWN
 from bellcrank.graph.counters import CounterWords, join_words, split_words
 from bellcrank.graph.program import FINISHED
-from bellcrank.sim.program.counter_limits import check_counts, check_gradient_counts
 from bellcrank.sim.program.counter_rng import Random, seed_numbers
+from bellcrank.sim.program.step_limits import check_counts, check_gradient_counts
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks
 from bellcrank.sim.run.simulator import Simulator

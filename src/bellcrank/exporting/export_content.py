@@ -20,10 +20,8 @@ from bellcrank.exporting import cost_estimates
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
-from bellcrank.sim.program.counter_limits import check_counts
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event
+from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
 from bellcrank.sim.quantity_checks import duration, positive
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple
@@ -148,8 +146,7 @@ def stepping_program(
     check_samples(thing.system, h, watched)
     check_counts(thing.system, h, dtype)
     if not adaptive:
-        check_steps(thing.system, thing.integrator, h, start_state(thing.system, None, None, None))
-        check_damping(thing.system, thing.dynamics.implicit, thing.integrator, h)
+        check_fixed_steps(thing.dynamics, thing.integrator, h, start_state(thing.system, None, None, None))
     if not has_start:
         _warn_of_rest(thing)
     return thing.self_contained_program((adaptive, True) if watched else None, dtype)

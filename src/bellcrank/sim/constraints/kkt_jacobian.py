@@ -15,12 +15,10 @@ third of the operations, and of the code, of the derivative of the elimination.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
@@ -28,6 +26,7 @@ from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import solve_multipliers
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import without_calls
+from bellcrank.integrate.linear_solver import dot
 from bellcrank.scalar import Scalar, is_zero, step
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def implicit_state_jacobian(dynamics: LoopedDynamics, alpha: float) -> Graph:
         solved = dynamics.call(solution, t, y, u)
         derivatives = dynamics.call(tangents, t, y, u, a=list(solved["a"]), lam=list(solved["lam"]))
         step("da")
-        da = [[_sparse_dot(row, column) for column in derivatives["d"].T] for row in solved["P"]]
+        da = [[dot(row, column) for column in derivatives["d"].T] for row in solved["P"]]
         out = np.array(derivatives["h"], dtype=object)
         for i, k in np.ndindex(n, n):
             for row, x in zip(da, derivatives["by_a"][i], strict=True):
@@ -69,30 +68,12 @@ def implicit_state_jacobian(dynamics: LoopedDynamics, alpha: float) -> Graph:
     return dynamics.trace("slopes", slopes, dynamics.arguments)
 
 
-def _sparse_dot(row: Sequence[Scalar], column: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for a, b in zip(row, column, strict=True):
-        if not is_zero(a) and not is_zero(b):
-            total = total + a * b
-    return total
-
-
 def _independent_equations(dynamics: LoopedDynamics, q: State, v: State) -> list[Equation]:
     return dynamics.rank.select(loop_equations(dynamics.tree, q, v))
 
 
 def _gamma(e: Equation, alpha: float) -> Scalar:
     return -e.bias if alpha == 0.0 else -e.bias - 2.0 * alpha * e.rate - alpha * alpha * e.value
-
-
-def _force_residual(dynamics: LoopedDynamics, t: Scalar, y: State, u: Any, a: State) -> State:
-    """Return tau - ID(q, v, a)."""
-    s = dynamics.system
-    tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
-    q, v, _ = s.split(y)
-    form = graphs.quantity_tree(s.mechanism, "inverse_dynamics", METHODS["rnea"])
-    inverse_forces = METHODS["rnea"].function("inverse_dynamics")(form, list(q), list(v), a)
-    return [x - z for x, z in zip(tau, inverse_forces, strict=True)]
 
 
 def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
@@ -112,18 +93,18 @@ def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
             return solve_multipliers(rank, lambda i, j: sparse_inner(rows[i].row, inverse_rows[j]), right).values
 
         step("a")
-        force = _force_residual(dynamics, t, y, u, [0.0] * nv)
-        free = [_sparse_dot(row, force) for row in W]
+        force = dynamics.force_residual(t, y, u, [0.0] * nv)
+        free = [dot(row, force) for row in W]
         lam = constraint_forces([_gamma(e, alpha) - sparse_inner(e.row, free) for e in rows])
-        a = [x + _sparse_dot(lam, [move[k] for move in inverse_rows]) for k, x in enumerate(free)]
+        a = [x + dot(lam, [move[k] for move in inverse_rows]) for k, x in enumerate(free)]
         step("1/M C^T 1/N")
         inverse_columns = [
             constraint_forces([float(i == j) for i in range(len(rows))]) for j in range(len(rows))
         ]  # columns of N^-1
-        L = [[_sparse_dot([move[k] for move in inverse_rows], column) for column in inverse_columns] for k in range(nv)]
+        L = [[dot([move[k] for move in inverse_rows], column) for column in inverse_columns] for k in range(nv)]
         step("P")
         P = [
-            [W[i][j] - _sparse_dot(L[max(i, j)], [move[min(i, j)] for move in inverse_rows]) for j in range(nv)]
+            [W[i][j] - dot(L[max(i, j)], [move[min(i, j)] for move in inverse_rows]) for j in range(nv)]
             for i in range(nv)
         ]
         return {"a": a, "lam": lam, "P": [[*p, *l] for p, l in zip(P, L, strict=True)]}
@@ -139,7 +120,7 @@ def _tangents(dynamics: LoopedDynamics, alpha: float) -> Graph:
     def residual(t: Scalar, y: Any, a: Any, lam: Any, u: Any = ()) -> dict[str, Any]:
         y, a = list(y), list(a)
         q, v, _ = s.split(y)
-        R = _force_residual(dynamics, t, y, u, a)
+        R = dynamics.force_residual(t, y, u, a)
         rows = _independent_equations(dynamics, list(q), list(v))
         step("C^T lam")
         for e, x in zip(rows, lam, strict=True):

@@ -16,7 +16,7 @@ from bellcrank.dynamics.loops.coordinate_partitioning import (
     largest_null_space_element,
     least_pivot,
 )
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.model import Tree
 from bellcrank.sim.constraints import loop_state as closing
 from bellcrank.sim.program.closure_interface import Array, Closure, RunGroup
@@ -36,12 +36,10 @@ MAX_E_GROWTH = 3.0  # growth of E that is allowed where it is large from the sta
 SUFFICIENT_E, SUFFICIENT_E_RATIO = 2.0, 1.5
 
 
-@final
 class LoopClosure(Closure):
     """The loops of a system, by one of its coordinate partitions."""
 
-    def __init__(self, dynamics: LoopedDynamics) -> None:
-        self.dynamics = dynamics
+    dynamics: LoopedDynamics
 
     def neutral(self) -> Array:
         """Return the nearest configuration with closed loops to the one with all joints at zero."""
@@ -100,28 +98,6 @@ class LoopClosure(Closure):
         order = np.argsort(group.ravel(), kind="stable")
         return np.split(order, np.flatnonzero(np.diff(group.ravel()[order])) + 1)
 
-    def grouped(self, y: Array, parameters: Array) -> list[RunGroup]:
-        """Return the runs in states `y` with `parameters`, in the minimal form grouped by their best partition."""
-        if self.dynamics.form != "minimal":
-            return [RunGroup(self.dynamics, np.arange(len(y)))]
-        alike = _has_equal_starts(y, parameters)
-        members_by_dynamics: dict[LoopedDynamics, list[tuple[int, float]]] = {}
-        choices: dict[bytes, tuple[LoopedDynamics, float]] = {}  # by C: many runs differ only in velocities
-        for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
-            if C.tobytes() not in choices:
-                dynamics = self.best_dynamics(C)
-                # Where even the best partition has a large E, let E grow: the run may get past that region.
-                choices[C.tobytes()] = dynamics, max(MAX_E, MAX_E_GROWTH * self.partition_cost(C, dynamics.part.order))
-            dynamics, bound = choices[C.tobytes()]
-            members_by_dynamics.setdefault(dynamics, []).append((k, bound))
-        if alike:
-            ((dynamics, ((_, bound),)),) = members_by_dynamics.items()
-            return [RunGroup(dynamics, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
-        return [
-            RunGroup(dynamics, np.array([k for k, _ in some]), np.array([b for _, b in some]))
-            for dynamics, some in members_by_dynamics.items()
-        ]
-
     def _jacobians(self, y: Array, parameters: Array) -> Array:
         """Return C of the equations that matter, in natural sizes of coordinates: (states, rows, nv)."""
         m, rows = self.dynamics.system.mechanism, list(self.dynamics.rank.rows)
@@ -144,13 +120,7 @@ class LoopClosure(Closure):
         """
         m, rank = self.dynamics.system.mechanism, self.dynamics.rank
         sampled_runs = np.unique(np.linspace(0, len(y) - 1, min(len(y), SAMPLED_STATES)).astype(int))
-        trees = [self._plain_tree(parameters[k]) for k in sampled_runs]
-        size = rank.natural(m.nv)
-        Cs = [
-            evaluate_constraints(tree, y[k, : m.nq]).C[list(rank.rows)] * size
-            for tree, k in zip(trees, sampled_runs, strict=True)
-        ]
-        Cs = [C for C in Cs if np.isfinite(C).all()]
+        Cs = [C for C in self._jacobians(y[sampled_runs], parameters[sampled_runs]) if np.isfinite(C).all()]
         dependence_mask = self._dependence_mask(independent)
         orders = {tuple(choose_pivots(C * dependence_mask, self.dynamics.analysis.pattern, rank)[0]) for C in Cs}
         full_orders = sorted(order for order in orders if len(order) == rank.rank)
@@ -173,15 +143,8 @@ class LoopClosure(Closure):
 
     def _dependence_mask(self, independent: Sequence[str]) -> Array:
         """Return 0 for elements of v that must be independent, 1 for the others."""
-        names = list(self.dynamics.system.mechanism.columns[1])
-        mask = np.ones(len(names))
-        for name in independent:
-            if name not in names:
-                raise InputError(
-                    f'independent, of "{self.dynamics.system.mechanism.name}": {unknown("joint", name, names)}'
-                )
-            mask[names.index(name)] = 0.0
-        return mask
+        self.check_independent(independent)
+        return np.array([0.0 if name in independent else 1.0 for name in self.dynamics.system.mechanism.columns[1]])
 
     def closed_points(self, y: Array, parameters: Array) -> tuple[Array, Array]:
         """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.
@@ -194,45 +157,21 @@ class LoopClosure(Closure):
         return y, bad
 
     def _closed_points(self, y: Array, p: Array, runs: Array) -> tuple[Array, Array]:
-        m, rank, loops, tree = (
-            self.dynamics.system.mechanism,
-            self.dynamics.rank,
-            self.dynamics.analysis,
-            self._plain_tree(p),
-        )
+        m, loops, tree = self.dynamics.system.mechanism, self.dynamics.analysis, self._plain_tree(p)
+        rank = loops.rank
         q, v = y[:, : m.nq], y[:, m.nq : m.nq + m.nv]
         equations = evaluate_constraints(tree, q)
         sizes = np.linalg.svd(closing.scaled_jacobian(tree, rank, equations.C), compute_uv=False)
         bad = np.zeros(len(y), bool)
         if rank.rank:
             bad = sizes[:, 0] > closing.SINGULAR_RATIO * closing.usual_condition(loops) * sizes[:, rank.rank - 1]
-        gaps = (
-            np.abs(equations.value * loops.scales.rows).max(axis=1, initial=0.0),
-            np.abs(np.einsum("rmv,rv->rm", equations.C, v) * loops.scales.rows).max(axis=1, initial=0.0),
-        )
+        gaps = closing.gaps(loops, equations, v)[:2]
         # The points with the largest gaps represent all points.
         for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:
             closing.checked_start(m, tree, loops, q[k], v[k], f" (point {runs[k]})" if len(y) > 1 else "")
         out = np.array(q)
         out[~bad] = assemble_batch(tree, q[~bad], rough=loops.zero_threshold)[0]
         return out, bad
-
-    def best_dynamics(self, C: Array) -> LoopedDynamics:
-        """Return the dynamics by the best partition for the constraint Jacobian `C`, in natural sizes of coordinates.
-
-        The first partition is preferred if it is nearly as good, so that runs do not depend on earlier ones and use the
-        coordinates of a stepper (multi_partition_program.py); then others that exist already.
-        """
-        best = tuple(choose_pivots(C, self.dynamics.analysis.pattern, self.dynamics.rank)[0])
-        limit = max(SUFFICIENT_E, SUFFICIENT_E_RATIO * self.partition_cost(C, best))
-        first = next(iter(self.dynamics.others.values()))
-        if is_stable(C, first.part.order) and self.partition_cost(C, first.part.order) <= limit:
-            return first
-        known = [x for x in self.dynamics.others.values() if is_stable(C, x.part.order)]
-        sizes = [self.partition_cost(C, x.part.order) for x in known]
-        return (
-            known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.dynamics.with_partition(best)
-        )
 
     def partition_cost(self, C: Array, order: tuple[tuple[int, int], ...]) -> float:
         """Return how bad a partition is, by the measure of a run (see `correction`).
@@ -284,6 +223,48 @@ class LoopClosure(Closure):
         """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""
         condition = self.condition(y, parameters)
         return condition.words if condition.near else ""
+
+
+@final
+class PartitionClosure(LoopClosure):
+    """The loops of a system in the minimal form, whose runs use the partition that suits their states."""
+
+    def grouped(self, y: Array, parameters: Array) -> list[RunGroup]:
+        """Return the runs in states `y` with `parameters`, grouped by their best partition."""
+        alike = _has_equal_starts(y, parameters)
+        members_by_dynamics: dict[LoopedDynamics, list[tuple[int, float]]] = {}
+        choices: dict[bytes, tuple[LoopedDynamics, float]] = {}  # by C: many runs differ only in velocities
+        for k, C in enumerate(self._jacobians(y[:1] if alike else y, parameters)):
+            if C.tobytes() not in choices:
+                dynamics = self.best_dynamics(C)
+                # Where even the best partition has a large E, let E grow: the run may get past that region.
+                choices[C.tobytes()] = dynamics, max(MAX_E, MAX_E_GROWTH * self.partition_cost(C, dynamics.part.order))
+            dynamics, bound = choices[C.tobytes()]
+            members_by_dynamics.setdefault(dynamics, []).append((k, bound))
+        if alike:
+            ((dynamics, ((_, bound),)),) = members_by_dynamics.items()
+            return [RunGroup(dynamics, np.arange(len(y)), np.broadcast_to(bound, len(y)))]
+        return [
+            RunGroup(dynamics, np.array([k for k, _ in some]), np.array([b for _, b in some]))
+            for dynamics, some in members_by_dynamics.items()
+        ]
+
+    def best_dynamics(self, C: Array) -> LoopedDynamics:
+        """Return the dynamics by the best partition for the constraint Jacobian `C`, in natural sizes of coordinates.
+
+        The first partition is preferred if it is nearly as good, so that runs do not depend on earlier ones and use the
+        coordinates of a stepper (multi_partition_program.py); then others that exist already.
+        """
+        best = tuple(choose_pivots(C, self.dynamics.analysis.pattern, self.dynamics.rank)[0])
+        limit = max(SUFFICIENT_E, SUFFICIENT_E_RATIO * self.partition_cost(C, best))
+        first = next(iter(self.dynamics.others.values()))
+        if is_stable(C, first.part.order) and self.partition_cost(C, first.part.order) <= limit:
+            return first
+        known = [x for x in self.dynamics.others.values() if is_stable(C, x.part.order)]
+        sizes = [self.partition_cost(C, x.part.order) for x in known]
+        return (
+            known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.dynamics.with_partition(best)
+        )
 
 
 def _has_equal_starts(y: Array, parameters: Array) -> bool:

@@ -110,7 +110,7 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
         The run, in words, for the error.
     """
     row_names, equations = equation_names(tree), evaluate_constraints(tree, q)
-    gap, speed, fastest = _gaps(loops, equations, v)
+    gap, speed, fastest = gaps(loops, equations, v)
     if gap > max(MAX_START_GAP, loops.contradiction_gap):
         raise InputError(
             f'q0{run} does not close the loops of "{m.name}": '
@@ -135,8 +135,18 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
     return assemble_batch(tree, q, rough=loops.zero_threshold)[0]
 
 
-def _gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
-    """Return the largest gap, the largest speed of a gap, and the largest velocity, all in natural sizes."""
+def gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
+    """Return the largest gap, the largest speed of a gap, and the largest velocity, all in natural sizes.
+
+    Parameters
+    ----------
+    loops
+        Analysis of the loops.
+    values
+        Values and Jacobians of the equations.
+    v
+        Velocities.
+    """
     gap = np.abs(values.value * loops.scales.rows).max(axis=-1, initial=0.0)
     speed = np.abs(np.einsum("...mk,...k->...m", values.C, v) * loops.scales.rows).max(axis=-1, initial=0.0)
     return np.asarray(gap), np.asarray(speed), np.asarray(np.abs(v / loops.scales.columns).max(axis=-1, initial=0.0))
@@ -155,7 +165,7 @@ def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
         Positions (n, nq) and velocities (n, nv) of n states.
     """
     equations, rank = evaluate_constraints(tree, q), loops.rank
-    gap, speed, fastest = _gaps(loops, equations, v)
+    gap, speed, fastest = gaps(loops, equations, v)
     accepted = (gap <= max(MAX_START_GAP, loops.contradiction_gap)) & (
         speed <= np.maximum(MAX_START_GAP, loops.contradiction_gap * np.maximum(1.0, fastest))
     )

@@ -1,4 +1,4 @@
-"""Dynamics of mechanisms with closed loops: the rate in one of three forms, and the correction at the end of a step.
+"""Dynamics of mechanisms with closed loops in three forms, each with its rate and its correction at the end of a step.
 
 minimal     as many equations as degrees of freedom; dependent coordinates by Newton's method, so that nothing drifts
 projected   multipliers; after each step position and velocity are projected onto the constraints
@@ -7,10 +7,11 @@ lagrange    multipliers; Baumgarte stabilisation limits the drift
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
@@ -25,7 +26,7 @@ from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph, Node
+from bellcrank.graph import Graph
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
@@ -33,7 +34,7 @@ from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim.constraints import kkt_jacobian
 from bellcrank.sim.constraints import loop_jacobian as slopes
-from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure
+from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure, PartitionClosure
 from bellcrank.sim.constraints.loop_form import form_for, prefers_mass_products
 from bellcrank.sim.program.implicit_forces import (
     augmented_mass,
@@ -61,12 +62,14 @@ NEAR_DISTANCE, MAX_STAGE_DIFFERENCE, MIN_CHECKED_SPEED = 0.01, 1e-3, 1e-3
 MAX_SPEED_RATIO = 10.0  # largest growth of speed in a step that is trusted
 
 
-@final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoopedDynamics(Dynamics):
-    """A system with closed loops in one form and, for the minimal form, with one coordinate partition."""
+    """A system with closed loops and one coordinate partition; each form is a subclass.
 
-    form: str
+    A form solves for the accelerations (`solved`, `_augmented_response`) and corrects states (`_corrected_end`).
+    """
+
+    form: ClassVar[str]
     part: constrained_dynamics.CoordinatePartition
     baumgarte: float  # 1/s
     rounds: int  # Newton iterations inside a step
@@ -93,6 +96,11 @@ class LoopedDynamics(Dynamics):
         """The tree on which the minimal form works."""
         return graphs.quantity_tree(self.system.mechanism, "forward_dynamics", METHODS["crba"])
 
+    @property
+    def method_tree(self) -> Tree:
+        """The tree on which the method works."""
+        return graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
+
     @cached_property
     def terms(self) -> MethodInterface:
         """The method, or for a large tree an object that calls its recursions."""
@@ -101,6 +109,9 @@ class LoopedDynamics(Dynamics):
 
     def _forward(self, tree: Tree, *given: Any) -> Any:
         return self.terms.function("forward_dynamics")(tree, *given)
+
+    def _inverse(self, tree: Tree, *given: Any) -> Any:
+        return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
 
     def mass_operator(self, tree: Tree, q: Any) -> Any:
         """Return the mass matrix of `tree` at `q`, or its product with vectors.
@@ -116,13 +127,38 @@ class LoopedDynamics(Dynamics):
         """Return the mass matrix of `tree` at `q`."""
         return METHODS["crba"].function("mass_matrix")(tree, q)
 
-    def _inverse(self, tree: Tree, *given: Any) -> Any:
-        return METHODS["rnea"].function("inverse_dynamics")(tree, *given)
+    def solved_in_rows(self, q: State, v: State, tau: State, bare: bool = False) -> State:
+        """Return the accelerations without a partition, since no partition is valid in all rows.
+
+        Parameters
+        ----------
+        q, v
+            Positions and velocities; the result is NaN in a singular configuration.
+        tau
+            Forces on the coordinates.
+        bare
+            Without all other forces.
+        """
+        tree = constrained_dynamics.without_forces(self.method_tree) if bare else self.method_tree
+        return LoopLayer(self.terms, self.rank).forward_dynamics(tree, q, v, tau)
+
+    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
+        """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
+
+        `added` is the lower triangle of the matrix that is added to the mass matrix.
+        """
+        q, tree = list(self.system.split(y)[0]), constrained_dynamics.without_forces(self.tree)
+        return filtered_accelerations(a, added, self._augmented_response(tree, q, added))
+
+    @abstractmethod
+    def _augmented_response(self, tree: Tree, q: State, added: Rows) -> Callable[[State], State]:
+        """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""
+
+    # -- states
 
     def stage_state(self, y: State) -> State:
         """Return the state `y` of a stage with unit quaternions and, in the minimal form, closed loops."""
-        y = normalised(self.system, y)
-        return self._minimal_state(y, self.rounds)[0] if self.form == "minimal" else y
+        return normalised(self.system, y)
 
     @property
     def independent(self) -> list[int]:
@@ -140,119 +176,23 @@ class LoopedDynamics(Dynamics):
         reduced = constrained_dynamics.reduce_to_null_space(self.tree, self.mass_operator, self.part, moved)
         return [*moved, *reduced.lift([v[i] for i in self.independent], [0.0] * len(v)), *x, *y[s.size :]]
 
-    def _minimal_state(self, y: State, rounds: int) -> tuple[State, constrained_dynamics.NullSpaceForm]:
-        """Return the state with solved dependent coordinates, and its null space."""
-        s = self.system
-        q, v, x = s.split(y)
-        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), rounds)
-        allowed, reduced = constrained_dynamics.allowed_velocity(
-            self.tree, self.mass_operator, self.part, moved, list(v)
-        )
-        return [*moved, *allowed, *x, *y[s.size :]], reduced
-
-    def _projected_state(self, y: State, rounds: int) -> tuple[State, Scalar]:
-        s = self.system
-        q, v, x = s.split(y)
-        moved, allowed, conditioning = constrained_dynamics.project_state(
-            self.tree, self._forward, self.rank, list(q), list(v), rounds
-        )
-        return [*moved, *allowed, *x, *y[s.size :]], conditioning
-
-    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Return the accelerations in the state `y` under the forces `tau`."""
-        q, v, _ = self.system.split(y)
-        given = (list(q), list(v), list(tau))
-        if self.form == "minimal":
-            return constrained_dynamics.minimal(self.tree, self._inverse, self.mass_operator, self.part, *given)
-        alpha = self.baumgarte if self.form == "lagrange" else 0.0
-        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
-        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given, alpha)[0]
-
-    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
-        """Return what a `force` on the coordinates adds to the accelerations in the state `y`.
-
-        With `shown`, the result does not depend on the partition.
-        """
-        q, v, _ = self.system.split(y)
-        given = (list(q), [0.0] * len(v), list(force))
-        tree = constrained_dynamics.without_forces(
-            graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
-        )
-        if shown:
-            return LoopLayer(self.terms, self.rank).forward_dynamics(tree, *given)
-        if self.form == "minimal":
-            return constrained_dynamics.minimal(
-                constrained_dynamics.without_forces(self.tree), self._inverse, self.mass_operator, self.part, *given
-            )
-        return constrained_dynamics.lagrange(tree, self._forward, self.rank, *given)[0]
-
-    def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
-        """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
-
-        `added` is the lower triangle of the matrix that is added to the mass matrix.
-        """
-        return filtered_accelerations(a, added, self._augmented_response(y, added))
-
-    def _augmented_response(self, y: Sequence[Scalar], added: Rows) -> Callable[[State], State]:
-        """Return the map from forces to accelerations that keep the loops closed, with `added` to the mass matrix."""
-        q, tree = list(self.system.split(y)[0]), constrained_dynamics.without_forces(self.tree)
-        if self.form == "minimal":
-            reduced = constrained_dynamics.reduce_to_null_space(
-                tree, lambda tree, q: full_matrix(augmented_mass(self.mass_matrix(tree, q), added)), self.part, q
-            )
-            return lambda b: reduced.lift(reduced.solve_reduced(b), [0.0] * tree.nv)
-        solve = augmented_solver(tree, q, added)
-
-        def forward(tree: Tree, q: Any, v: Any, tau: Any) -> State:
-            return solve(list(tau))
-
-        return lambda b: constrained_dynamics.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
-
     @cached_property
     def nonholonomic(self) -> bool:
         """True if some equations are between velocities only."""
         return any(name.rpartition(": ")[2] in NONHOLONOMIC for name in self.analysis.names)
 
-    def linearised(
-        self, t: Scalar, y: State, u: Sequence[Scalar]
-    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
-        """Return df/dy and df/dt at the time `t`, state `y` and inputs `u`; df/dy is a product in the minimal form."""
-        if self.form != "minimal" or self.nonholonomic:
-            return super().linearised(t, y, u)
-        products = self.call(self._jacobian_product, t, y, u)
-        left, right = ([list(row) for row in products[key]] for key in ("left", "right"))
-        return LowRankMatrix(left, right), list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
+    # -- ends of steps
 
-    @cached_property
-    def state_jacobian(self) -> Graph:
-        """(t, y, u, p) -> df/dy."""
-        if self.form == "minimal" or not kkt_jacobian.is_applicable(self):
-            return super().state_jacobian
-        return kkt_jacobian.implicit_state_jacobian(self, self.baumgarte if self.form == "lagrange" else 0.0)
-
-    @cached_property
-    def _jacobian_product(self) -> Graph:
-        return slopes.jacobian_product(self, self.tree, self.mass_matrix, self.part)
+    @abstractmethod
+    def _corrected_end(self, y: State) -> tuple[State, Scalar, Scalar]:
+        """Return a corrected state, the largest element of E (0 without a partition), the distance from singular."""
 
     @cached_property
     def correction(self) -> Graph:
         """(y, p) -> y, the largest gap, the largest element of E, the distance from singular, and the relative gap."""
 
         def correct(y: Any) -> dict[str, Any]:
-            size: Scalar = 0.0
-            conditioning: Scalar = 1.0
-            new = list(y)
-            if self.form == "minimal":
-                new, reduced = self._minimal_state(new, FINAL_ITERATIONS)
-                size, conditioning = reduced.largest, reduced.conditioning
-                if self.rank.groups:  # the selected equations may be the wrong ones although E is small
-                    size = maximum(size, WEAK_PIVOT / conditioning)
-            elif self.form == "projected":
-                new, conditioning = self._projected_state(new, FINAL_ITERATIONS)
-            else:
-                q, _, _ = self.system.split(new)
-                tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
-                conditioning = constrained_dynamics.singularity_distance(tree, self._forward, self.rank, list(q))
+            new, size, conditioning = self._corrected_end(list(y))
             q, v, _ = self.system.split(new)
             gaps = [e.value for e in loop_equations(self.tree, list(q), list(v))]
             worst = constrained_dynamics.largest_magnitude(gaps)  # unscaled, for the record
@@ -263,57 +203,34 @@ class LoopedDynamics(Dynamics):
 
         return self.trace("correction", correct, {"y": (self.size,)})
 
-    @cached_property
+    @property
     def without_partition(self) -> LoopedDynamics:
-        """Copy of the system in a form without a partition, for states far from those where this partition is valid."""
-        return replace(self, form="projected", others={}) if self.form == "minimal" else self
+        """The system in a form without a partition, for states far from those where this partition is valid."""
+        return self
 
     @property
     def measured_fields(self) -> tuple[str, ...]:
         """The largest gap of loops, the bound of E, and the size of rounding errors."""
         return ("open", "bound", "noise")
 
-    @cached_property
+    @property
     def observation(self) -> Graph:
-        """Graph of the correction for rows far from the state where the partition was chosen.
-
-        There the result must not depend on which redundant equations the partition solves.
-        """
-        if self.form != "minimal" or not self.rank.groups:
-            return self.correction
-        return replace(self, form="projected", others={}).correction
-
-    def _corrected(self, y: State, graph: Graph | None = None) -> dict[str, Any]:
-        given: dict[str, Any] = {"y": y}
-        if self.system.parameters:
-            tape = next(x.tape for x in y if isinstance(x, Node))
-            given["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return (graph or self.correction).call(**given)
+        """Graph of the correction for rows far from the state where the partition was chosen."""
+        return self.correction
 
     def constrained_state(self, y: State) -> State:
         """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
-        return list(self._corrected(y)["y"])
+        return list(self.call_with(self.correction, {"y": y})["y"])
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
 
         There the interpolated row is better than the corrected one.
         """
-        corrected = self._corrected(y, self.observation)
+        corrected = self.call_with(self.observation, {"y": y})
         _, _, conditioning, gap = corrected["measures"]
-        if self.form == "lagrange":
-            return list(corrected["y"]), 0.0
         good = where(gap < self._gap_tolerance, where(conditioning > MIN_DISTANCE_ROW, 1.0, 0.0), 0.0) > 0.0
         return [where(good, a, b) for a, b in zip(corrected["y"], y, strict=True)], where(good, 0.0, 1.0)
-
-    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Return the accelerations in the state `y` under the forces `tau`, without a partition.
-
-        No partition is valid in all rows. The result is NaN in a singular configuration.
-        """
-        q, v, _ = self.system.split(y)
-        tree = graphs.quantity_tree(self.system.mechanism, "forward_dynamics", self.method)
-        return LoopLayer(self.terms, self.rank).forward_dynamics(tree, list(q), list(v), list(tau))
 
     @property
     def _inverse_sizes(self) -> list[float]:
@@ -323,11 +240,13 @@ class LoopedDynamics(Dynamics):
     @property
     def _gap_tolerance(self) -> float:
         """Largest gap of closed loops, relative to the natural size of each equation."""
-        if self.form == "lagrange":
-            return LAGRANGE_GAP
         return max(GAP_TOLERANCES[self.dtype], self.analysis.contradiction_gap)
 
-    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def _partition_trouble(self, size: Scalar, bound: Scalar) -> Scalar:
+        """Return REPARTITION if the largest element of E, `size`, exceeds its `bound`, else 0."""
+        return 0.0
+
+    def step_end_state(self, step: Step, old: Mapping[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the corrected state at the end of a step, trouble (a status, or 0), and new measured fields.
 
         Parameters
@@ -337,11 +256,9 @@ class LoopedDynamics(Dynamics):
         old
             Fields of the program's state before the step.
         """
-        corrected = self._corrected(step.y)
+        corrected = self.call_with(self.correction, {"y": step.y})
         worst, size, conditioning, gap = corrected["measures"]
-        trouble: Scalar = 0.0
-        if self.form == "minimal":
-            trouble = where(size > old["bound"], float(REPARTITION), 0.0)
+        trouble = self._partition_trouble(size, old["bound"])
         trouble = where(gap < self._gap_tolerance, trouble, float(NOT_CLOSED))
         least = MIN_DISTANCE_FIXED if step.error is None else MIN_DISTANCE_ADAPTIVE
         trouble = where(conditioning > least, trouble, float(NOT_CLOSED))
@@ -359,7 +276,7 @@ class LoopedDynamics(Dynamics):
             {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise},
         )
 
-    def _stages_agree(self, step: Step, old: dict[str, Any], y: State) -> Scalar:
+    def _stages_agree(self, step: Step, old: Mapping[str, Any], y: State) -> Scalar:
         """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
         differ = step.error or step.rough
         if differ is None:
@@ -378,6 +295,166 @@ class LoopedDynamics(Dynamics):
         if order not in self.others:
             self.others[order] = replace(self, part=replace(self.part, order=order))
         return self.others[order]
+
+
+@final
+class MinimalDynamics(LoopedDynamics):
+    """As many equations as degrees of freedom; the dependent coordinates follow from the partition."""
+
+    form = "minimal"
+
+    @cached_property
+    def closure(self) -> LoopClosure:
+        """Numerical treatment of the loops between steps, with the choice of a partition for each run."""
+        return PartitionClosure(self)
+
+    def solved(self, q: State, v: State, tau: State, bare: bool = False) -> State:
+        """Return the accelerations from those of the independent coordinates; see `Dynamics.solved`.
+
+        Parameters
+        ----------
+        q, v, tau, bare
+            Positions, velocities, forces, and whether other forces are left out.
+        """
+        tree = constrained_dynamics.without_forces(self.tree) if bare else self.tree
+        return constrained_dynamics.minimal(tree, self._inverse, self.mass_operator, self.part, q, v, tau)
+
+    def _augmented_response(self, tree: Tree, q: State, added: Rows) -> Callable[[State], State]:
+        reduced = constrained_dynamics.reduce_to_null_space(
+            tree, lambda tree, q: full_matrix(augmented_mass(self.mass_matrix(tree, q), added)), self.part, q
+        )
+        return lambda b: reduced.lift(reduced.solve_reduced(b), [0.0] * tree.nv)
+
+    def stage_state(self, y: State) -> State:
+        """Return the state `y` of a stage with unit quaternions and closed loops."""
+        return self._closed(normalised(self.system, y), self.rounds)[0]
+
+    def _closed(self, y: State, rounds: int) -> tuple[State, constrained_dynamics.NullSpaceForm]:
+        """Return the state with solved dependent coordinates, and its null space."""
+        s = self.system
+        q, v, x = s.split(y)
+        moved = constrained_dynamics.correct_dependent(self.tree, self.part, list(q), rounds)
+        allowed, reduced = constrained_dynamics.allowed_velocity(
+            self.tree, self.mass_operator, self.part, moved, list(v)
+        )
+        return [*moved, *allowed, *x, *y[s.size :]], reduced
+
+    def _corrected_end(self, y: State) -> tuple[State, Scalar, Scalar]:
+        new, reduced = self._closed(y, FINAL_ITERATIONS)
+        size = reduced.largest
+        if self.rank.groups:  # the selected equations may be the wrong ones although E is small
+            size = maximum(size, WEAK_PIVOT / reduced.conditioning)
+        return new, size, reduced.conditioning
+
+    def _partition_trouble(self, size: Scalar, bound: Scalar) -> Scalar:
+        return where(size > bound, float(REPARTITION), 0.0)
+
+    @cached_property
+    def without_partition(self) -> LoopedDynamics:
+        """The system in the projected form, for states far from those where this partition is valid."""
+        same = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "others"}
+        return ProjectedDynamics(**same)
+
+    @property
+    def observation(self) -> Graph:
+        """Graph of the correction for rows far from the state where the partition was chosen.
+
+        There the result must not depend on which redundant equations the partition solves.
+        """
+        return self.without_partition.correction if self.rank.groups else self.correction
+
+    def linearised(
+        self, t: Scalar, y: State, u: Sequence[Scalar]
+    ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
+        """Return df/dy as a product, and df/dt, at the time `t`, state `y` and inputs `u`."""
+        if self.nonholonomic:
+            return super().linearised(t, y, u)
+        products = self.call(self._jacobian_product, t, y, u)
+        left, right = ([list(row) for row in products[key]] for key in ("left", "right"))
+        return LowRankMatrix(left, right), list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
+
+    @cached_property
+    def _jacobian_product(self) -> Graph:
+        return slopes.jacobian_product(self, self.tree, self.mass_matrix, self.part)
+
+
+class MultiplierDynamics(LoopedDynamics):
+    """Accelerations with one multiplier for each loop equation; `stabilisation` is Baumgarte's gain, 1/s."""
+
+    @property
+    def stabilisation(self) -> float:
+        """Gain of the Baumgarte stabilisation, 1/s."""
+        return 0.0
+
+    def solved(self, q: State, v: State, tau: State, bare: bool = False) -> State:
+        """Return the accelerations with multipliers; see `Dynamics.solved`.
+
+        Parameters
+        ----------
+        q, v, tau, bare
+            Positions, velocities, forces, and whether other forces are left out.
+        """
+        tree, alpha = self.method_tree, self.stabilisation
+        if bare:
+            tree, alpha = constrained_dynamics.without_forces(tree), 0.0
+        return constrained_dynamics.lagrange(tree, self._forward, self.rank, q, v, tau, alpha)[0]
+
+    def _augmented_response(self, tree: Tree, q: State, added: Rows) -> Callable[[State], State]:
+        solve = augmented_solver(tree, q, added)
+
+        def forward(tree: Tree, q: Any, v: Any, tau: Any) -> State:
+            return solve(list(tau))
+
+        return lambda b: constrained_dynamics.lagrange(tree, forward, self.rank, q, [0.0] * tree.nv, b)[0]
+
+    @cached_property
+    def state_jacobian(self) -> Graph:
+        """(t, y, u, p) -> df/dy."""
+        if not kkt_jacobian.is_applicable(self):
+            return super().state_jacobian
+        return kkt_jacobian.implicit_state_jacobian(self, self.stabilisation)
+
+
+@final
+class ProjectedDynamics(MultiplierDynamics):
+    """Multipliers; after each step position and velocity are projected onto the constraints."""
+
+    form = "projected"
+
+    def _corrected_end(self, y: State) -> tuple[State, Scalar, Scalar]:
+        s = self.system
+        q, v, x = s.split(y)
+        moved, allowed, conditioning = constrained_dynamics.project_state(
+            self.tree, self._forward, self.rank, list(q), list(v), FINAL_ITERATIONS
+        )
+        return [*moved, *allowed, *x, *y[s.size :]], 0.0, conditioning
+
+
+@final
+class LagrangeDynamics(MultiplierDynamics):
+    """Multipliers with Baumgarte stabilisation, which limits the drift; the end of a step is not corrected."""
+
+    form = "lagrange"
+
+    @property
+    def stabilisation(self) -> float:
+        """Gain of the Baumgarte stabilisation, 1/s."""
+        return self.baumgarte
+
+    @property
+    def _gap_tolerance(self) -> float:
+        return LAGRANGE_GAP
+
+    def _corrected_end(self, y: State) -> tuple[State, Scalar, Scalar]:
+        q, _, _ = self.system.split(y)
+        return y, 0.0, constrained_dynamics.singularity_distance(self.method_tree, self._forward, self.rank, list(q))
+
+    def observed_row(self, y: State) -> tuple[State, Scalar]:
+        """Return the row `y` and 0: there is no better one."""
+        return list(self.call_with(self.observation, {"y": y})["y"]), 0.0
+
+
+FORM_CLASSES = {kind.form: kind for kind in (MinimalDynamics, ProjectedDynamics, LagrangeDynamics)}
 
 
 def method_for_form(system: System, solver: Solver) -> Method:
@@ -436,12 +513,11 @@ def looped_dynamics(
     C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
     C = C * loops.rank.natural(m.nv)
     order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
-    dynamics = LoopedDynamics(
+    dynamics: LoopedDynamics = FORM_CLASSES[solver.form](
         system,
         method,
         integrals=integrals,
         implicit=implicit_forces(system, solver),
-        form=solver.form,
         part=constrained_dynamics.CoordinatePartition(loops.rank, order),
         baumgarte=solver.baumgarte,
         rounds=stage_iterations(integrator(solver.integrator).order),

@@ -148,27 +148,21 @@ class JoinedPartitions:
         """
         if self.is_single:
             return 0.0, NEVER_TIME
-        selection = self.selector.call(**self._graph_arguments(self.selector, {"y": list(y), "go": go}))
+        selection = self.parts[0].call_with(self.selector, {"y": list(y), "go": go})
         is_needed = go > 0.0 if isinstance(go, Node) else bool(go)
         index, bound = selection["index"].item(), selection["bound"].item()
         return (where(is_needed, index, 0.0), where(is_needed, bound, 0.0)) if isinstance(go, Node) else (index, bound)
-
-    def _graph_arguments(self, graph: Graph, values: dict[str, Any]) -> dict[str, Any]:
-        if "p" in graph.inputs:
-            tape = next(x.tape for x in values.get("s", values.get("y", ())) if isinstance(x, Node))
-            values = {**values, "p": tape.inputs("p", graph.inputs["p"])}
-        return {name: values[name] for name in graph.inputs}
 
     def _apply(self, name: str, old: dict[str, Any], u: Any, part: Scalar, go: Scalar = 1.0) -> dict[str, Any]:
         """Return the state made by the graph `name` of the selected partition; arbitrary values if `go` is 0."""
         s, selected = self.inner_layout.to_list(old), None
         if self.is_single:
             (graph,) = self.graphs[name]
-            return self.inner_layout.read(list(graph.call(**self._graph_arguments(graph, {"s": s, "u": u}))["s"]))
+            return self.inner_layout.read(list(self.parts[0].call_with(graph, {"s": s, "u": u})["s"]))
         for k, graph in enumerate(self.graphs[name]):
             is_active = where((part - float(k)) * (part - float(k)) < 0.25, go, 0.0)
             fields = self.inner_layout.read(
-                list(graph.call(**self._graph_arguments(graph, {"s": s, "u": u, "go": is_active}))["s"])
+                list(self.parts[0].call_with(graph, {"s": s, "u": u, "go": is_active})["s"])
             )
             selected = (
                 fields

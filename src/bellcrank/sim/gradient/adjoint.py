@@ -38,10 +38,8 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
     stretch_length,
 )
 from bellcrank.sim.gradient.run_gradient import Cost, Gradient, with_cost_column
-from bellcrank.sim.program.counter_limits import check_gradient_counts
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event
+from bellcrank.sim.program.step_limits import check_fixed_steps, check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.quantity_checks import step_count
@@ -50,7 +48,6 @@ from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, make_plan, merged_settings, with_shortcuts
 from bellcrank.sim.system.observed_columns import StateColumns
-from bellcrank.sim.system.sampling import check_sampling as check_samples
 from bellcrank.sim.system.systems import Control, System, system
 
 Array = np.ndarray[Any, Any]
@@ -198,12 +195,10 @@ class Adjoint:
             )
         arguments = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         arguments.check_inputs(plan.h, False)
-        check_samples(self.system, plan.h, False)
         check_gradient_counts(
             self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, arguments.table.shape[1]
         )
-        check_steps(self.system, self.integrator, plan.h, arguments.y[0])
-        check_damping(self.system, self.dynamics.implicit, self.integrator, plan.h)
+        check_fixed_steps(self.dynamics, self.integrator, plan.h, arguments.y[0])
         backend, line_steps = self._backend(plan.where, arguments.runs), step_count(arguments.hold, plan.h)
         size = 8 * arguments.runs * (2 * self.dynamics.size + arguments.table[0].size + arguments.parameters.shape[-1])
         check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")

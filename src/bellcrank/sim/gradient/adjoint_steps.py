@@ -147,12 +147,6 @@ class AdjointSteps:
         }
         return Layout({"t": 1, "fresh": 1, "line": 1, **{name: list_width(width) for name, width in fields.items()}})
 
-    def _call(self, graph: Graph, tape: Any, values: dict[str, Any]) -> dict[str, Any]:
-        """Call `graph` inside another trace with those of `values` that are its inputs."""
-        if self.parameter_count:
-            values = values | {"p": tape.inputs("p", (self.parameter_count,))}
-        return graph.call(**{name: values[name] for name in graph.inputs})
-
     def _program(self, places: Layout, name: str, tick: Callable[..., Any], row: int, fed: int) -> Program:
         shapes: dict[str, Shape] = {"s": (places.size,)}
         shapes |= {"u": (fed,)} if fed else {}
@@ -187,7 +181,7 @@ class AdjointSteps:
                 "u": list(u),
             }
             values["line"] = old["input"] if self.nu else 0.0
-            stepped = self._call(self.noting_step, s[0].tape, values)
+            stepped = self.dynamics.call_with(self.noting_step, values)
             noted, n = old["n"] >= old["next"], old["n"] + 1.0
             new = {
                 "note": note.to_list(values | {"told": list(stepped.get("told", ()))}),
@@ -229,7 +223,7 @@ class AdjointSteps:
 
         def tick(s: Any, u: Any) -> dict[str, Any]:
             old, noted = places.read(s), note.read(u)
-            weights = self._call(self.step_pullback, s[0].tape, old | noted)
+            weights = self.dynamics.call_with(self.step_pullback, old | noted)
             continues, line_begins = old["input"] > 0.0, noted["fresh"] > 0.0
             total = [a + b for a, b in zip(old["sum_u"], weights.get("g_u", ()), strict=True)]
             new = {

@@ -15,12 +15,11 @@ import numpy as np
 
 from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum_by_body
 from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
-from bellcrank.errors import InputError, warn
 from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.sim.program.implicit_forces import ImplicitForces, is_large, mobility
-from bellcrank.sim.program.mode_stability import decay, is_unstable, longest_stable_step, step_advice
+from bellcrank.sim.program.mode_stability import FastMotion, check_motions, decay, step_advice
 from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -47,16 +46,11 @@ def check_damping(
     """
     if integrator.stiff or s.mechanism.loops or any(name not in s.mechanism.columns[1] for name in s.motions):
         return
-    for message, viscous in _unstable_damping(s, implicit, integrator, h, advice):
-        if viscous:
-            raise InputError(message)
-        warn(message)
+    check_motions(list(_damped_motions(s, implicit, h)), integrator, h, advice)
 
 
-def _unstable_damping(
-    s: System, implicit: ImplicitForces | None, integrator: Integrator, h: float, advice: Callable[[float], str]
-) -> Iterator[tuple[str, bool]]:
-    """Yield the message about the worst joint, by damping and by dry friction, and True for damping."""
+def _damped_motions(s: System, implicit: ImplicitForces | None, h: float) -> Iterator[FastMotion]:
+    """Yield the fastest motion that explicit damping ends, and the fastest one that explicit dry friction ends."""
     tree = (s.mechanism.at() if s.mechanism.parameters else s.mechanism).tree
     slopes = [(k, slope, viscous) for k, slope, viscous in _explicit_damping(s, tree, implicit, h) if slope > 0.0]
     if not slopes:
@@ -64,20 +58,12 @@ def _unstable_damping(
     prescribed = [s.mechanism.columns[1].index(name) for name in s.motions]
     compliances = _compliances(tree, s.mechanism.neutral(), sorted({k for k, _, _ in slopes}), prescribed)
     for viscous in (True, False):
-        rates = [(slope * compliances[k], k) for k, slope, kind in slopes if kind == viscous]
-        rate, k = max(rates, default=(0.0, 0))
-        if not np.isfinite(rate) or not is_unstable(integrator, rate * h, decay):
-            continue
-        best = longest_stable_step(integrator, rate, h, decay)
-        remedy = f"take {advice(best)}, or" if best else "take"
-        problem = "damping ends a motion" if viscous else "dry friction ends a slow motion"
-        consequence = "the simulation would diverge" if viscous else "the velocity would oscillate"
-        message = (
-            f'the {problem} of joint "{s.mechanism.columns[1][k]}" in {1 / rate:.2g} s, which {integrator.name} cannot '
-            f"follow with a step of {h:g} s: {consequence}. {remedy[0].upper()}{remedy[1:]} integrator=rodas4 or "
-            f"midpoint{_why_explicit(s)}."
-        )
-        yield message, viscous
+        rate, k = max(((slope * compliances[k], k) for k, slope, kind in slopes if kind == viscous), default=(0.0, 0))
+        if rate and np.isfinite(rate):
+            problem = "damping ends a motion" if viscous else "dry friction ends a slow motion"
+            consequence = "the simulation would diverge" if viscous else "the velocity would oscillate"
+            text = f'the {problem} of joint "{s.mechanism.columns[1][k]}" in {1 / rate:.2g} s'
+            yield FastMotion(text, rate, _why_explicit(s), decay, f": {consequence}", viscous)
 
 
 def _why_explicit(s: System) -> str:

@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics import crba
 from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum_by_body
 from bellcrank.dynamics.frame_pairs import frame_pair, jacobian_row
 from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
-from bellcrank.errors import InputError, warn
 from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
@@ -31,8 +29,8 @@ from bellcrank.integrate.problem import Integrator
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar
-from bellcrank.sim.program.implicit_forces import can_be_implicit
-from bellcrank.sim.program.mode_stability import check_modes, decay, longest_stable_step, step_advice, unstable_rates
+from bellcrank.sim.program.implicit_forces import can_be_implicit, mobility
+from bellcrank.sim.program.mode_stability import FastMotion, check_modes, check_motions, decay, oscillator, step_advice
 from bellcrank.sim.system.systems import System
 from bellcrank.spatial.vector import AXES, Vec
 
@@ -123,58 +121,38 @@ def check_elements(
     large = m.nv > MATRIX_CHECK_MAX_NV and not tree.coupled
     elements = [*elements, *_springs(m)]
     frequencies_of = _frequencies_by_bodies if large else _frequencies_by_matrix
-    _check_dampers(elements, integrator, h, advice, lambda dampers: frequencies_of(tree, m, dampers, q) ** 2)
-    omegas = frequencies_of(tree, m, elements, q)
-    for e, omega, is_unstable in zip(elements, omegas, unstable_rates(integrator, omegas * h), strict=True):
-        if not is_unstable:
-            continue
-        stability_note = (
-            ": it is stable, but bodies bounce off less than its damping implies"
-            if isinstance(e, Contact) and implicit
-            else ""
+    dampers = [replace(e, stiffness=e.damping) for e in _linear_dampers(elements)]
+    rates = frequencies_of(tree, m, dampers, q) ** 2 if dampers else np.zeros(0)
+    motions = [
+        FastMotion(
+            f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s', rate, ", or damp less", decay,
+            is_certain=not isinstance(e, INTERMITTENT_ELEMENTS),
         )
-        message = (
-            f'{type(e).__name__} "{e.name}" oscillates at {omega / (2 * math.pi):.4g} Hz with the mass it moves, which '
-            f"{integrator.name} cannot follow with a step of {h:g} s{stability_note}. Take "
-            f"{advice(longest_stable_step(integrator, omega, h))}, integrator=rodas4 or midpoint, or make it softer."
-        )
-        if not isinstance(e, INTERMITTENT_ELEMENTS):
-            raise InputError(message)
-        warn(message)
+        for e, rate in zip(dampers, rates.tolist(), strict=True) if rate
+    ]  # fmt: skip
+    for e, omega in zip(elements, frequencies_of(tree, m, elements, q).tolist(), strict=True):
+        is_stable = isinstance(e, Contact) and implicit
+        consequence = ": it is stable, but bodies bounce off less than its damping implies" if is_stable else ""
+        text = f'{type(e).__name__} "{e.name}" oscillates at {omega / (2 * math.pi):.4g} Hz with the mass it moves'
+        is_certain = not isinstance(e, INTERMITTENT_ELEMENTS)
+        motions.append(FastMotion(text, omega, ", or make it softer", oscillator, consequence, is_certain))
+    check_motions(motions, integrator, h, advice)
 
 
 # Elements that are linear in velocities, with `damping` in the same form as `stiffness`.
 LINEAR_DAMPERS = (Bushing, Cable, Belt, Worm, Spring)
 
 
-def _check_dampers(
-    elements: Sequence[Element], integrator: Integrator, h: float, advice: Callable[[float], str],
-    rates_of: Callable[[Sequence[Element]], Array],
-) -> None:  # fmt: skip
-    """Check linear dampers: velocities that decay faster than an explicit step can follow diverge."""
-    known: list[Any] = [e for e in map(nominal, elements) if isinstance(e, LINEAR_DAMPERS)]
-    dampers = [replace(e, stiffness=e.damping) for e in known if np.any(e.damping)]
-    rates = rates_of(dampers) if dampers else np.zeros(0)
-    for e, rate, is_unstable in zip(dampers, rates, unstable_rates(integrator, rates * h, decay), strict=True):
-        if not is_unstable:
-            continue
-        best = longest_stable_step(integrator, float(rate), h, decay)
-        remedy = f"Take {advice(best)}, integrator=rodas4" if best else "Take integrator=rodas4"
-        message = (
-            f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s, which {integrator.name} '
-            f"cannot follow with a step of {h:g} s: the simulation would diverge. {remedy} or midpoint, or damp less."
-        )
-        if not isinstance(e, INTERMITTENT_ELEMENTS):
-            raise InputError(message)
-        warn(message)
+def _linear_dampers(elements: Sequence[Element]) -> list[Any]:
+    """Return the linear dampers: velocities that decay faster than an explicit step can follow diverge."""
+    return [e for e in map(nominal, elements) if isinstance(e, LINEAR_DAMPERS) and np.any(e.damping)]
 
 
 def _frequencies_by_matrix(tree: Tree, m: Mechanism, elements: Sequence[Element], q: Array) -> Array:
     """Return omega of each element, by the inverse of the mass matrix."""
-    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
-    if np.linalg.cond(M) > 1e14:
+    inverse = mobility(tree, q)
+    if not np.isfinite(inverse).all():
         return np.zeros(len(elements))
-    inverse = np.linalg.inv(M)
     rates = [[k * float(r @ inverse @ r) for k, r in _deflection_rows(tree, m, nominal(e), q)] for e in elements]
     return np.sqrt([max(body_rates, default=0.0) for body_rates in rates])
 
@@ -221,23 +199,22 @@ def _deflection_rows(tree: Tree, m: Mechanism, e: Element, q: Array) -> Iterator
             yield k, r
         return
     assert isinstance(e, Between)
-    if isinstance(e, Spring):
-        a, b = frame_pair(tree, e.a, e.b, q.tolist(), None)
-        for direction in e.directions(np.array([*a.p], float), np.array([*b.p], float)) if e.stiffness else ():
-            u = Vec(*direction)
-            along = jacobian_row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
-            yield e.stiffness, _dense_row(along, m.nv)
-        return
-    six = _six_stiffnesses(e)
-    if not any(six):
+    six = (0.0,) * 6 if isinstance(e, Spring) else _six_stiffnesses(e)
+    if not (e.stiffness if isinstance(e, Spring) else any(six)):
         return
     a, b = frame_pair(tree, e.a, e.b, q.tolist(), None)
+
+    def along(part: str, u: Vec) -> Array:
+        row = jacobian_row(a, b, lambda s: -u.dot(getattr(s, part)), lambda s: u.dot(getattr(s, part)))
+        return np.array([float(row.get(k, 0.0)) for k in range(m.nv)])
+
+    if isinstance(e, Spring):
+        for direction in e.directions(np.array([*a.p], float), np.array([*b.p], float)):
+            yield e.stiffness, along("lin", Vec(*direction))
+        return
     for i, axis in enumerate(AXES):
-        u = a.R @ axis
-        translation = jacobian_row(a, b, lambda s, u=u: -u.dot(s.lin), lambda s, u=u: u.dot(s.lin))  # type: ignore[misc]
-        rotation = jacobian_row(a, b, lambda s, u=u: -u.dot(s.ang), lambda s, u=u: u.dot(s.ang))  # type: ignore[misc]
-        yield six[i], _dense_row(translation, m.nv)
-        yield six[3 + i], _dense_row(rotation, m.nv)
+        yield six[i], along("lin", a.R @ axis)
+        yield six[3 + i], along("ang", a.R @ axis)
 
 
 def _coupling_weights(e: Coupling) -> Iterator[tuple[float, list[float]]]:
@@ -249,10 +226,3 @@ def _coupling_weights(e: Coupling) -> Iterator[tuple[float, list[float]]]:
         yield 2.0 * e.stiffness, [e.radius_a, -e.radius_b]
     elif isinstance(e, Worm):
         yield e.stiffness, [e.radius_worm * math.sin(e.lead), -e.radius_wheel * math.cos(e.lead)]
-
-
-def _dense_row(r: dict[int, Any], n: int) -> Array:
-    out = np.zeros(n)
-    for k, x in r.items():
-        out[k] = x
-    return out

@@ -1,25 +1,26 @@
-"""Stability check of fixed explicit steps for flexible bodies and large beams.
+"""Stability check of fixed explicit steps: test problems, the message about a motion that is too fast, and modes.
 
-An explicit step must not be longer than the fastest mode allows, however smooth the motion is.
+An explicit step must not be longer than the fastest motion allows, however smooth the run is. Here are the modes of
+flexible bodies and large beams; element_stability.py has force elements, damping_stability.py the joints.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bellcrank.dynamics import crba
-from bellcrank.errors import InputError
+from bellcrank.errors import InputError, warn
 from bellcrank.integrate.problem import Integrator, Problem, Rate
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 
 TEST_STEPS = 400  # steps of a test problem, after which an unstable one has grown
 UNSTABLE_AMPLITUDE = 2.0  # amplitude that counts as unstable; it begins at 1
-
 
 Array = np.ndarray[Any, Any]
 TestProblem = Callable[[Any], tuple[Rate, list[Scalar]]]
@@ -38,6 +39,48 @@ def decay(z: Any) -> tuple[Rate, list[Scalar]]:
 def step_advice(h: float) -> str:
     """Return the advice to take steps of `h`, s."""
     return f"step={h:g} or less"
+
+
+@dataclass(frozen=True)
+class FastMotion:
+    """A motion of a system that explicit steps may be too long to follow."""
+
+    text: str  # what it does, for the message
+    rate: float  # frequency, rad/s, or rate of decay, 1/s
+    remedy: str  # end of the message, after a shorter step and other integrators
+    kind: TestProblem = oscillator
+    consequence: str = ": the simulation would diverge"
+    is_certain: bool = True  # False gives a warning: the run may never get there
+
+
+def check_motions(
+    motions: Sequence[FastMotion], integrator: Integrator, h: float, advice: Callable[[float], str] = step_advice
+) -> None:
+    """Raise an InputError, or warn, for each motion that the steps cannot follow; decays come first.
+
+    Parameters
+    ----------
+    motions
+        The motions.
+    integrator
+        The integrator.
+    h
+        Length of a step, s.
+    advice
+        Function of a step length that returns how the user sets it.
+    """
+    for kind in (decay, oscillator):
+        some = [motion for motion in motions if motion.kind is kind]
+        unstable = unstable_rates(integrator, np.array([motion.rate * h for motion in some]), kind)
+        for motion in (motion for motion, is_bad in zip(some, unstable, strict=True) if is_bad):
+            best = longest_stable_step(integrator, motion.rate, h, kind)
+            message = (
+                f"{motion.text}, which {integrator.name} cannot follow with a step of {h:g} s{motion.consequence}. "
+                f"Take {f'{advice(best)}, or ' if best else ''}integrator=rodas4 or midpoint{motion.remedy}."
+            )
+            if motion.is_certain:
+                raise InputError(message)
+            warn(message)
 
 
 def check_modes(
@@ -60,31 +103,15 @@ def check_modes(
         return
     plain = mechanism.at() if mechanism.parameters else mechanism
     omega, name = _fastest_mode(plain)
-    _check_damping(plain, integrator, h, advice)
+    rate, damped = _fastest_mode(plain, damping=True)
     bends = any(name == body.nodes[0].joint.rpartition(".")[0] for body in mechanism.flexible)
-    if not is_unstable(integrator, omega * h):
-        return
-    best = longest_stable_step(integrator, omega, h)
-    proposal = f"take {advice(best)}, or" if best else "take"
-    raise InputError(
-        f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz, which {integrator.name} cannot follow with a '
-        f"step of {h:g} s: the simulation would diverge. {proposal[0].upper()}{proposal[1:]} integrator=rodas4 or "
-        f"midpoint, or leave such modes out ({'below=...' if bends else 'fewer motions or elements'})."
-    )
-
-
-def _check_damping(plain: Mechanism, integrator: Integrator, h: float, advice: Callable[[float], str]) -> None:
-    """Check damped modes: one that decays faster than a step can follow is unstable as well."""
-    rate, name = _fastest_mode(plain, damping=True)
-    if not is_unstable(integrator, rate * h, decay):
-        return
-    best = longest_stable_step(integrator, rate, h, decay)
-    proposal = f"take {advice(best)}, or" if best else "take"
-    raise InputError(
-        f'body "{name}" has a mode that is damped out in {1 / rate:.2g} s, which {integrator.name} cannot follow '
-        f"with a step of {h:g} s: the simulation would diverge. {proposal[0].upper()}{proposal[1:]} integrator=rodas4 "
-        "or midpoint, or reduce the damping (rayleigh's beta times the square of the frequency)."
-    )
+    fewer = f", or leave such modes out ({'below=...' if bends else 'fewer motions or elements'})"
+    motions = [FastMotion(f'body "{name}" has a mode of {omega / (2 * math.pi):.4g} Hz', omega, fewer)]
+    if rate:
+        text = f'body "{damped}" has a mode that is damped out in {1 / rate:.2g} s'
+        less = ", or reduce the damping (rayleigh's beta times the square of the frequency)"
+        motions.append(FastMotion(text, rate, less, decay))
+    check_motions(motions, integrator, h, advice)
 
 
 def longest_stable_step(integrator: Integrator, omega: float, h: float, kind: TestProblem = oscillator) -> float:

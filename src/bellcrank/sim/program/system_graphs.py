@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics import Method, kinematics
+from bellcrank.build import graphs
+from bellcrank.dynamics import METHODS, Method, kinematics
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
@@ -80,8 +81,12 @@ class Dynamics(ABC):
 
     @property
     def _plain_arguments(self) -> dict[str, Shape]:
-        s = self.system
-        return {"t": (), "y": (self.plain_size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        return {"t": (), "y": (self.plain_size,), **self.input_shapes}
+
+    @property
+    def input_shapes(self) -> dict[str, Shape]:
+        """Shape of the inputs u of a graph; empty for a system without inputs."""
+        return {"u": (len(self.system.inputs),)} if self.system.inputs else {}
 
     def trace(self, name: str, function: Callable[..., Any], shapes: Mapping[str, Shape]) -> Graph:
         """Return the graph `name` of a `function`, with inputs of the given `shapes`.
@@ -108,11 +113,16 @@ class Dynamics(ABC):
         **more
             Further inputs of the graph, by name.
         """
-        values: dict[str, Any] = {"t": t, "y": y, **more} | ({"u": u} if self.system.inputs else {})
-        if self.system.parameters:
-            tape = next(x.tape for x in (t, *y, *u) if isinstance(x, Node))
-            values["p"] = tape.inputs("p", (len(self.system.parameters),))
-        return graph.call(**values)
+        return self.call_with(graph, {"t": t, "y": y, "u": u, **more})
+
+    def call_with(self, graph: Graph, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a `graph` inside another trace, with those of the `values` that are its inputs and the parameters."""
+        given = {name: values[name] for name in graph.inputs if name != "p"}
+        if "p" in graph.inputs:
+            scalars = (x for value in given.values() for x in np.array(value, dtype=object).flat)
+            tape = next(x.tape for x in scalars if isinstance(x, Node))
+            given["p"] = tape.inputs("p", graph.inputs["p"])
+        return graph.call(**given)
 
     def _with_sensitivities(self, graph: Graph) -> Graph:
         if not self.wrt:
@@ -215,7 +225,7 @@ class Dynamics(ABC):
             Use accelerations that are valid in any row of a record (`shown`).
         """
         s = self.system
-        a = (self.record_accelerations if shown else self.accelerations)(y, tau)
+        a = self.accelerations(y, tau, shown)
         if not s.motions:
             return a, [], []
         q, v, _ = s.split(y)
@@ -223,10 +233,32 @@ class Dynamics(ABC):
             s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.force_response(y, f, shown)
         )
 
-    # -- methods that differ between trees and mechanisms with closed loops
+    # -- accelerations, by the method
 
     @abstractmethod
-    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> list[Scalar]:
+    def solved(self, q: State, v: State, tau: State, bare: bool = False) -> State:
+        """Return the accelerations.
+
+        Parameters
+        ----------
+        q, v
+            Positions and velocities.
+        tau
+            Forces on the coordinates.
+        bare
+            Without all other forces: gravity, springs, damping, friction and stabilisation of loops.
+        """
+
+    def solved_in_rows(self, q: State, v: State, tau: State, bare: bool = False) -> State:
+        """Return what `solved` does of `q`, `v`, `tau` and `bare`, in a form that is valid in any row of a record."""
+        return self.solved(q, v, tau, bare)
+
+    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False) -> State:
+        """Return the accelerations in the state `y` by the forces `tau`; if `shown`, valid in any row of a record."""
+        q, v, _ = self.system.split(y)
+        return (self.solved_in_rows if shown else self.solved)(list(q), list(v), list(tau))
+
+    def force_response(self, y: Sequence[Scalar], force: Sequence[Scalar], shown: bool) -> State:
         """Return what a force on the coordinates adds to the accelerations.
 
         Parameters
@@ -238,6 +270,8 @@ class Dynamics(ABC):
         shown
             Use a form that is valid in any row of a record.
         """
+        q, v, _ = self.system.split(y)
+        return (self.solved_in_rows if shown else self.solved)(list(q), [0.0] * len(v), list(force), bare=True)
 
     @abstractmethod
     def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
@@ -255,42 +289,52 @@ class Dynamics(ABC):
             Lower triangle of the matrix that is added to the mass matrix.
         """
 
-    @property
-    @abstractmethod
+    def force_residual(self, t: Scalar, y: State, u: Any, a: State) -> State:
+        """Return tau - ID(q, v, a), the forces that remain at the accelerations `a`, by inverse dynamics.
+
+        Parameters
+        ----------
+        t, y, u
+            Time, state and inputs.
+        a
+            Accelerations.
+        """
+        s = self.system
+        tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
+        q, v, _ = s.split(y)
+        tree = graphs.quantity_tree(s.mechanism, "inverse_dynamics", METHODS["rnea"])
+        needed = METHODS["rnea"].function("inverse_dynamics")(tree, list(q), list(v), a)
+        return [x - z for x, z in zip(tau, needed, strict=True)]
+
+    # -- constraints: none here, since every state of a tree is admissible; looped_dynamics.py has those of closed loops
+
+    @cached_property
     def closure(self) -> Closure:
         """Numerical treatment of closed loops between steps, which graphs cannot do."""
+        return Closure(self)
 
     @property
-    @abstractmethod
     def measured_fields(self) -> tuple[str, ...]:
         """Fields of a program's state in addition to those of every run."""
+        return ()
 
-    @abstractmethod
-    def accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Return the accelerations in the state `y` under the forces `tau`."""
-
-    @abstractmethod
-    def record_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-        """Return the accelerations in the state `y` under the forces `tau`, valid in any row of a record."""
-
-    @abstractmethod
     def stage_state(self, y: State) -> State:
         """Return the state `y` of a stage of a step as the rate uses it."""
+        return y
 
     @property
-    @abstractmethod
     def independent(self) -> list[int]:
         """Elements of v, and of q as displacements, that determine all others."""
+        return list(range(self.system.mechanism.nv))
 
-    @abstractmethod
     def consistent_state(self, y: State) -> State:
         """Return the state that follows from the independent elements of `y`.
 
         A consistent state is unchanged, and its derivatives are those along consistent states.
         """
+        return y
 
-    @abstractmethod
-    def step_end_state(self, step: Step, old: dict[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
+    def step_end_state(self, step: Step, old: Mapping[str, Any]) -> tuple[State, Scalar, dict[str, Any]]:
         """Return the state at the end of a step, trouble (a status, or 0), and new values of the measured fields.
 
         Parameters
@@ -300,14 +344,15 @@ class Dynamics(ABC):
         old
             Fields of the program's state before the step.
         """
+        return step.y, 0.0, {}
 
-    @abstractmethod
     def constrained_state(self, y: State) -> State:
         """Return a state `y` between steps, or after an event, projected onto its constraints."""
+        return y
 
-    @abstractmethod
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
+        return y, 0.0
 
     # -- derivatives
 

@@ -31,17 +31,13 @@ NodeWeights = dict[int, Any]  # weights by the serial of a node
 
 def pullback(dynamics: TreeDynamics) -> Graph:
     """Return the graph (t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p of `dynamics`."""
-    s, f = dynamics.system, dynamics.f
-    m, n = s.mechanism, dynamics.plain_size
-    inverse = graphs.quantity_tree(m, "inverse_dynamics", METHODS["rnea"])
+    m, f, n = dynamics.system.mechanism, dynamics.f, dynamics.plain_size
     rate_inputs = {name: shape for name, shape in f.inputs.items() if name != "p"}
 
     def residual(t: Scalar, y: Any, r_dy: Any, u: Any = (), **_: Any) -> dict[str, Any]:
         y, a = list(y), list(r_dy[m.nq : m.nq + m.nv])
-        tau = s.pushed(t, y, s.forces(t, y, s.commanded(t, y, u)[0])[0])
-        q, v, _x = s.split(y)
-        needed = METHODS["rnea"].function("inverse_dynamics")(inverse, list(q), list(v), a)
-        return {"h": dynamics.rate(t, y, u, a), "R": [x - z for x, z in zip(tau, needed, strict=True)]}
+        residual_forces = dynamics.force_residual(t, y, u, a)
+        return {"h": dynamics.rate(t, y, u, a), "R": residual_forces}
 
     plain = dynamics.trace("residual", residual, {**rate_inputs, "r_dy": (n,), "w_dy": (n,)})
     tape, names = plain.tape, list(f.inputs)

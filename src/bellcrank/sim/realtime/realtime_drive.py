@@ -26,8 +26,7 @@ from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.growing_files import GrowingRecord, RecordFiles
 from bellcrank.sim import quantity_checks
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
+from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
 from bellcrank.sim.realtime.output_probe import OutputProbe
@@ -42,7 +41,6 @@ from bellcrank.sim.run_arguments import initial_state as start_state
 from bellcrank.sim.run_arguments import real_array, real_number
 from bellcrank.sim.settings import Solver, check_keywords
 from bellcrank.sim.system.element_forces import bumpy_contacts, warn_bumps_between_points
-from bellcrank.sim.system.sampling import check_sampling as check_samples
 from bellcrank.sim.system.systems import System, system
 
 Array = np.ndarray[Any, Any]
@@ -166,12 +164,10 @@ class Drive:
         self._lock = threading.RLock()
         self.notes: list[str] = []
         self._codes: dict[Dynamics, LoopCode] = {}
-        check_samples(self.system, self.step, False)
-        check_steps(
-            self.system, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
+        check_fixed_steps(
+            self.simulator.dynamics, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
             lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
         )  # fmt: skip
-        check_damping(self.system, self.simulator.dynamics.implicit, self.simulator.integrator, self.step)
         self.program = self.simulator.program()
         self._layout = self.program.layout
         self.shared = Exchange(self._layout.size, self.program.row, self.program.nu, self._parameters[0], clock)

@@ -27,12 +27,12 @@ from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
 from bellcrank.sim.program import fixed_steps as fixed
 from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
-from bellcrank.sim.program.counter_limits import check_counts
 from bellcrank.sim.program.damping_stability import check_damping
 from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
+from bellcrank.sim.program.step_limits import check_counts
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
@@ -263,11 +263,11 @@ class Simulator:
         """
         if not self.system.mechanism.loops:
             return None
-        from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
+        from bellcrank.sim.constraints.looped_dynamics import MinimalDynamics
         from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions, chosen_partitions
 
         dynamics = self.dynamics
-        if not isinstance(dynamics, LoopedDynamics) or dynamics.form != "minimal":
+        if not isinstance(dynamics, MinimalDynamics):
             return None
         parts = self._cached(("parts",), lambda: chosen_partitions(dynamics))
         return self._cached(

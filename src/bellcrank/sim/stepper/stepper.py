@@ -29,10 +29,8 @@ from bellcrank.graph.counters import WORD_RANGE, split_words
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
 from bellcrank.memory_limits import check_memory
 from bellcrank.quoting import single_line
-from bellcrank.sim.program.counter_limits import check_counts
 from bellcrank.sim.program.counter_rng import seed_numbers
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
+from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL, whole_multiple
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator
@@ -43,7 +41,6 @@ from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
 from bellcrank.sim.stepper.stepper_arguments import rows_per_run
 from bellcrank.sim.stepper.stepper_code import ActionCode
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, bumpy_contacts, warn_bumps_between_points
-from bellcrank.sim.system.sampling import check_sampling as check_samples
 
 Array = np.ndarray[Any, Any]
 BUMP_CHECK_ACTIONS = 1000  # most actions between looks for bumps of a terrain between contact points
@@ -119,15 +116,13 @@ class Stepper:
         self.simulator, self.system, self.task = simulator, simulator.system, task
         self.batch, self.every, self.h, self.threads = batch, every, h, threads
         self.runs, self._shape = batch or 1, () if batch is None else (batch,)
-        check_steps(self.system, simulator.integrator, h, self.system.mechanism.neutral())
-        check_damping(self.system, simulator.dynamics.implicit, simulator.integrator, h)
+        check_fixed_steps(simulator.dynamics, simulator.integrator, h, self.system.mechanism.neutral())
         resolve = simulator.solver.resolve if simulator.joined() is None else 0.0
         ticks = whole_multiple("every", every, h, "step", MAX_STEPS_PER_CALL)
         program = simulator.self_contained_program(checks=resolve > 0.0)
         action_parts = simulator.dynamics, simulator.integrator, program, h, ticks, task
         self._stepped = ActionBuilder(*action_parts, simulator.joined(), self.dtype, resolve)
         self._action = self._stepped.action()
-        check_samples(self.system, h, False)
         check_counts(self.system, h, self.dtype)
         size = 8 * self.runs * (self._action.layout.size + self._action.free + 3 * self._action.row + 2)
         check_memory(f"a stepper of {self.runs} runs", size, "take a smaller batch")

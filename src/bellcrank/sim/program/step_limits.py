@@ -1,19 +1,50 @@
-"""Limits of counters in float32: runs that exceed them are refused, because a stuck counter raises no error.
+"""Limits of fixed steps, checked before anything is compiled for them: stability, samples, and counters in float32.
 
-Step counters of a run have two words (graph/counters.py). Other counts are single numbers because they restart
-regularly: steps of a sampling period or a delay, steps and lines of a table of inputs. They must stay below 2**24. A
-gradient counts its steps in one number as well and finds samples by the time, which needs three more bits.
+Runs of a counter in float32 that exceed it are refused, because a stuck counter raises no error. Step counters of a run
+have two words (graph/counters.py). Other counts are single numbers because they restart regularly: steps of a sampling
+period or a delay, steps and lines of a table of inputs. They must stay below 2**24. A gradient counts its steps in one
+number as well and finds samples by the time, which needs three more bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph.counters import WORD_RANGE
+from bellcrank.integrate import Integrator
+from bellcrank.sim.program.damping_stability import check_damping
+from bellcrank.sim.program.element_stability import check_steps
+from bellcrank.sim.program.mode_stability import step_advice
+from bellcrank.sim.program.system_graphs import Dynamics
+from bellcrank.sim.system.sampling import check_sampling
 from bellcrank.sim.system.systems import System
 
 SPARE_BITS = 3  # for the rounding of n * h and of its quotient by h
+
+
+def check_fixed_steps(
+    dynamics: Dynamics, integrator: Integrator, h: float, y: Any, advice: Callable[[float], str] = step_advice
+) -> None:
+    """Raise an InputError or warn if fixed steps are too long for a system, or not in time with its samples.
+
+    Parameters
+    ----------
+    dynamics
+        Dynamics of the system.
+    integrator
+        Integrator.
+    h
+        Step, s.
+    y
+        Initial state.
+    advice
+        Function that formats the advice to use a given step.
+    """
+    check_sampling(dynamics.system, h, False)
+    check_steps(dynamics.system, integrator, h, y, advice)
+    check_damping(dynamics.system, dynamics.implicit, integrator, h, advice)
 
 
 def check_counts(system: System, h: float, dtype: str, hold: float = 0.0, lines: int = 1) -> None:
