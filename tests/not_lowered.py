@@ -56,7 +56,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.program.step_check: CONFIRM_STEPS EVENTS CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR
         sim.program.step_check: LONGEST_WAIT_STEPS REFERENCE SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET
         sim.program.step_check: SPIKE_SHARE WINDOW_STEPS
-        sim.program.step_size: FAILURE_RATIO LEAST_RATIO MOST_RATIO
+        sim.program.adaptive_steps: FAILURE_RATIO LEAST_RATIO MOST_RATIO
         sim.program.adaptive_steps: EARLY_SHARE GRID_ROUNDING SMALLEST_STEP_RATIO
     """,
     "the most that is accepted: what is larger is refused with a message, or warned of": """
@@ -70,7 +70,7 @@ NOT_LOWERED: dict[str, str] = {
         graph.linear_solve: MAX_WRITTEN_OPERATIONS
         graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
         graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
-        sim.gradient.adjoint_gpu: UNLIMITED_TICKS
+        sim.gradient.adjoint_sweeps: UNLIMITED_TICKS
         sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
         sim.quantity_checks: MAX_EXPERIMENT_STEPS
         sim.realtime.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ
@@ -104,7 +104,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
         sim.linear.linearisation: CACHED_PLANTS
         sim.run.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
-        sim.realtime.tuning: MOST_CHANGES
+        sim.realtime.drive_history: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
@@ -139,7 +139,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.workspace: MAX_RESIDENT_BLOCKS
         emit.wasm.linker: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
-        sim.gradient.adjoint_gpu: BUSY_RUNS
+        sim.gradient.adjoint_sweeps: BUSY_RUNS
         sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """

@@ -61,8 +61,8 @@ from bellcrank.scalar import where as where
 from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
 from bellcrank.sim.gradient.adjoint import Adjoint as Adjoint
+from bellcrank.sim.gradient.adjoint import Gradient as Gradient
 from bellcrank.sim.gradient.adjoint import gradient as gradient
-from bellcrank.sim.gradient.run_gradient import Gradient as Gradient
 from bellcrank.sim.linear.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.linear.equilibrium import EquilibriumError as EquilibriumError
 from bellcrank.sim.linear.equilibrium import equilibrium as equilibrium

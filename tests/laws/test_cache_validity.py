@@ -15,7 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import policy
 from bellcrank.dynamics import crba
-from bellcrank.sim.system.graph_cache_key import graph_cache_key
+from bellcrank.sim.linear.linearisation import graph_cache_key
 
 GAIN = 2.0
 

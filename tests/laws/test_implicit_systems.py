@@ -1,4 +1,4 @@
-"""Implicit steps with called linear systems (sim/program/implicit_systems.py) equal straight-line code, but shorter."""
+"""Implicit steps with called linear systems (jacobian_operator.py) equal straight-line code, but shorter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim.program import implicit_systems
+from bellcrank.sim.program import jacobian_operator
 
 
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
@@ -17,7 +17,7 @@ def test_call_equals_written_out_code(monkeypatch: pytest.MonkeyPatch, name: str
     """One system with a loop, whose Jacobian is a product of two matrices, and one without."""
 
     def run(fewest: int) -> tuple[Any, int]:
-        monkeypatch.setattr(implicit_systems, "MIN_CALL_OPERATIONS", fewest)
+        monkeypatch.setattr(jacobian_operator, "MIN_CALL_OPERATIONS", fewest)
         mechanism = bc.zoo.four_bar() if name == "four_bar" else bc.zoo.chain(3)
         sim = bc.Simulator(mechanism, integrator=integrator)
         found = sim.run(0.05, step=5e-3, every=0.01)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim.constraints import loop_form
+from bellcrank.sim.constraints import looped_dynamics
 from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
 from bellcrank.sim.run.simulator import Simulator
 
@@ -46,8 +46,8 @@ def test_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.concatenate([bc.zoo.start(m)[0], np.random.default_rng(3).normal(size=m.nv)])
     allowed, rates = [], []
     for form, pairs in (("minimal", 10**9), ("projected", 10**9), ("minimal", -1)):
-        monkeypatch.setattr(loop_form, "MIN_PAIRS", pairs)
-        monkeypatch.setattr(loop_form, "PAIRS_PER_COORDINATE", 0)
+        monkeypatch.setattr(looped_dynamics, "MIN_PAIRS", pairs)
+        monkeypatch.setattr(looped_dynamics, "PAIRS_PER_COORDINATE", 0)
         by = dynamics(m, form)
         allowed.append(by.correction.evaluate(y=y)["y"])
         rates.append(by.f.evaluate(t=0.0, y=allowed[0])["dy"])
@@ -59,8 +59,8 @@ def test_forms_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_small_mechanisms_keep_the_minimal_form() -> None:
     for name in ("four_bar", "stewart", "ring:12", "excavator_linkage", "andrews"):
-        assert loop_form.form_for(bc.zoo.load(name)) == "minimal", name
-    assert loop_form.form_for(bc.zoo.ring(60)) == "projected"
+        assert looped_dynamics.form_for(bc.zoo.load(name)) == "minimal", name
+    assert looped_dynamics.form_for(bc.zoo.ring(60)) == "projected"
 
 
 def test_a_track_is_closed_and_a_scissor_has_one_freedom() -> None:

@@ -14,8 +14,8 @@ import bellcrank as bc
 from bellcrank.dynamics import METHODS, kinematics
 from bellcrank.integrate import INTEGRATORS, Problem, State
 from bellcrank.model import Mechanism
+from bellcrank.sim.program.system_graphs import projection, quaternion_rotation
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
-from bellcrank.sim.system.state_projection import projection, quaternion_rotation
 from bellcrank.sim.system.systems import system
 from motions import drive
 from trees import ALL, Array, close, few, random_tree, trees

@@ -29,7 +29,7 @@ from bellcrank.emit.cpu.costs import (
 from bellcrank.graph import trace
 from bellcrank.graph.inline import inline_small
 from bellcrank.scalar import cos, exp, maximum, minimum, sin, sqrt, where
-from bellcrank.sim.run.step_time_prediction import step_time
+from bellcrank.sim.run.simulator import step_time
 
 
 def test_parts_of_a_graph() -> None:

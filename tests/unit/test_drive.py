@@ -13,9 +13,9 @@ import bellcrank as bc
 from bellcrank.emit.cpu.realtime_block import HISTOGRAM_BINS, bin_edges
 from bellcrank.errors import InputError
 from bellcrank.sim.realtime import thread_priority
+from bellcrank.sim.realtime.drive_history import RowStore
 from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.sim.realtime.realtime_memory import Clock
-from bellcrank.sim.run.row_store import RowStore
 from waiting import wait
 
 MS = 1_000_000  # nanoseconds

@@ -19,7 +19,7 @@ from bellcrank.dynamics.loops.coordinate_partitioning import (
 from bellcrank.errors import InputError
 from bellcrank.model import Tree
 from bellcrank.sim.constraints import loop_state as closing
-from bellcrank.sim.program.closure_interface import Array, Closure, RunGroup
+from bellcrank.sim.program.system_graphs import Array, Closure, RunGroup
 
 if TYPE_CHECKING:
     from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics

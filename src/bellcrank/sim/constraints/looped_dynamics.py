@@ -15,7 +15,7 @@ from typing import Any, ClassVar, final
 
 from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
-from bellcrank.build.rolled_tree_terms import tree_terms
+from bellcrank.build.rolled_tree_terms import moved_fractions, tree_terms
 from bellcrank.dynamics import METHODS, Method
 from bellcrank.dynamics.loops import Analysis, analysis, constrained_dynamics
 from bellcrank.dynamics.loops.constraint_equations import NONHOLONOMIC, loop_equations
@@ -30,21 +30,19 @@ from bellcrank.graph import Graph
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
-from bellcrank.model import Tree
+from bellcrank.model import Loop, Mechanism, Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim.constraints import kkt_jacobian
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure, PartitionClosure
-from bellcrank.sim.constraints.loop_form import form_for, prefers_mass_products
 from bellcrank.sim.program.implicit_forces import (
     augmented_mass,
     augmented_solver,
     filtered_accelerations,
     implicit_forces,
 )
-from bellcrank.sim.program.system_graphs import Dynamics, Integral
+from bellcrank.sim.program.system_graphs import Dynamics, Integral, normalised
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.system.state_projection import normalised
 from bellcrank.sim.system.systems import System
 
 FINAL_ITERATIONS = 2  # Newton iterations at the end of a step
@@ -525,3 +523,45 @@ def looped_dynamics(
     )
     dynamics.others[order] = dynamics
     return dynamics
+
+
+MINIMAL_FORM_OPERATIONS = 20_000.0  # operations of a rate up to which the minimal form is always used
+# Approximate operation counts from rings, scissor lifts, rows of four-bars and tied trees: for an element of a mass
+# matrix, for a product of its elimination, and for one coordinate of a pass.
+ELEMENT_OPERATIONS, PRODUCT_OPERATIONS, PASS_OPERATIONS = 16.0, 1.5, 60.0
+# Elements of a mass matrix from which inverse dynamics may be cheaper; elements that cost as much as one coordinate
+# of inverse dynamics.
+MIN_PAIRS, PAIRS_PER_COORDINATE = 200, 3
+
+
+def form_for(mechanism: Mechanism) -> str:
+    """Return "minimal" for `mechanism`, or "projected" if the minimal form is large and more work."""
+    tree, rank = mechanism.tree, analysis(mechanism).rank
+    share = moved_fractions(tree)
+    passes = 1.0 + sum(share[k] for k in rank.loop)
+    nearest = PASS_OPERATIONS * tree.nv * passes + len(rank.rows) ** 3 / 6
+    return "projected" if minimal_work(tree, tree.nv - rank.rank) > max(MINIMAL_FORM_OPERATIONS, nearest) else "minimal"
+
+
+def minimal_work(tree: Tree, freedoms: int) -> float:
+    """Return the operations of a rate in the minimal form of `tree` with `freedoms` degrees of freedom."""
+    if prefers_mass_products(tree, freedoms):
+        return PASS_OPERATIONS * tree.nv * (1 + freedoms)
+    _, pairs, triples, _ = tree.work_sizes
+    # All independent coordinates of a loop are coupled to each other.
+    full = sum(len(_loop_bodies(tree, loop)) ** 3 for loop in tree.loops)
+    return ELEMENT_OPERATIONS * pairs + PRODUCT_OPERATIONS * triples + full / 2
+
+
+def _loop_bodies(tree: Tree, loop: Loop) -> set[int]:
+    """Return the bodies that a loop passes through."""
+    if loop.joints:
+        return set()
+    a, b = (set(tree.path(tree.frames[end][0])) for end in (loop.a, loop.b))
+    return a ^ b
+
+
+def prefers_mass_products(tree: Tree, freedoms: int) -> bool:
+    """Return whether `freedoms` are so few that products with the mass matrix of `tree` cost less than the matrix."""
+    pairs = tree.work_sizes[1]
+    return pairs > MIN_PAIRS and PAIRS_PER_COORDINATE * tree.nv * (1 + freedoms) < pairs

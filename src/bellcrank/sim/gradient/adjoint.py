@@ -9,7 +9,7 @@ approximation of the derivative of the continuous solution.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,24 +20,23 @@ from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import InputError, warn
+from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
-from bellcrank.sim.gradient.adjoint_gpu import GpuSweeps
 from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
 from bellcrank.sim.gradient.adjoint_sweeps import (
     AdjointTask,
+    GpuSweeps,
     LaneSweeps,
     SweepBackend,
     Weights,
     pull_back,
     stretch_length,
 )
-from bellcrank.sim.gradient.run_gradient import Cost, Gradient, with_cost_column
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.step_limits import check_fixed_steps, check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
@@ -47,7 +46,7 @@ from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, make_plan, merged_settings, with_shortcuts
-from bellcrank.sim.system.observed_columns import StateColumns
+from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.systems import Control, System, system
 
 Array = np.ndarray[Any, Any]
@@ -380,3 +379,64 @@ def gradient(
     parts: dict[str, Any] = {"control": control} if control is not None else {}
     adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
     return adjoint.run(seconds, q0, v0, x0, **settings)
+
+
+Cost = str | Callable[..., Scalar] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A scalar of each run and its derivatives; leading axes are those of the batch.
+
+    Parameters
+    ----------
+    value : ndarray
+        The scalar.
+    inputs : mapping of str to ndarray
+        Derivatives by inputs: (..., lines) for samples, else (...).
+    q0, v0, x0 : ndarray
+        Derivatives by the initial state, in its coordinates. With closed loops, dependent joints have zeros.
+    parameters : mapping of str to ndarray
+        Derivatives by free parameters.
+    independent : tuple of str
+        Joints that determine an initial state; the others follow them, also if a parameter changes.
+    """
+
+    value: Array
+    inputs: Mapping[str, Array]
+    q0: Array
+    v0: Array
+    x0: Array
+    parameters: Mapping[str, Array]
+    independent: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        counts = {"inputs": len(self.inputs), "parameters": len(self.parameters)}
+        shown = ", ".join(f"{n} {what}" for what, n in counts.items())
+        return f"<Gradient of {self.value.size} runs: {shown}, {self.q0.shape[-1]} positions at the start>"
+
+
+def with_cost_column(plant: System, what: str, cost: Cost) -> tuple[System, str]:
+    """Return a system with the scalar as a column, and the name of the column; an empty name without a scalar.
+
+    Parameters
+    ----------
+    plant
+        System.
+    what
+        Name of the argument, for messages and for the column.
+    cost
+        None, the name of a column, or a function of (t, q, v, x, u).
+    """
+    if cost is None:
+        return plant, ""
+    if isinstance(cost, str):
+        known = list(observable_units(plant))
+        if cost not in known:
+            raise InputError(f"{what}: {unknown('column', cost, known)}")
+        return plant, cost
+    if not callable(cost):
+        raise InputError(f"{what} is {cost!r}; expected a function of (t, q, v, x, u), or the name of a column.")
+    while what in plant.outputs:
+        what += "'"
+    return replace(plant, outputs={**plant.outputs, what: cost}), what

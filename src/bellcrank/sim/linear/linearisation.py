@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank import compiled_quantity
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import DEFAULT_TARGET
+from bellcrank.content_digest import ContentDigest, UnidentifiedError
+from bellcrank.emit.constant_changes import changed_constants
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.optional_imports import optional_import
+from bellcrank.parameters.free import Free
 from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar, is_scalar
 from bellcrank.sequences import sequence_elements
@@ -27,7 +31,6 @@ from bellcrank.sim.quantity_checks import duration
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple, real_array
 from bellcrank.sim.settings import with_shortcuts
-from bellcrank.sim.system.graph_cache_key import graph_cache_key
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.open_system import OpenSystem, command_name, force_names, open_system, operating_values
 from bellcrank.sim.system.systems import Control, System, system
@@ -460,3 +463,18 @@ def _warn_not_finite(s: System, bad: Array, slopes: PointDerivatives) -> None:
             f'linearize: "{s.mechanism.name}" {why}, at {broken.sum()} of {len(broken)} points ({indices}); the result '
             "there is NaN."
         )
+
+
+def graph_cache_key(plant: Mechanism | System) -> tuple[Any, ...]:
+    """Return a key that stays equal as long as `plant` gives the same graphs.
+
+    A plant with functions that cannot be identified gets a key that equals no other: it is traced each time.
+    """
+    functions: Any = ""
+    if isinstance(plant, System):
+        digest = ContentDigest(instead={Free: lambda x: x.digest}, without={System: ("mechanism",)})
+        try:
+            functions = digest.digest(plant)
+        except UnidentifiedError:
+            functions = object()
+    return compiled_quantity.discard_count(), changed_constants(), functions

@@ -16,9 +16,10 @@ from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.counters import Counter, to_counter
-from bellcrank.graph.program import FINISHED, NEVER_TIME, TOO_SMALL, EventSpec, list_width
-from bellcrank.integrate import Integrator, Problem, interpolate
-from bellcrank.scalar import Scalar, fabs, floor, maximum, minimum, where
+from bellcrank.graph.program import FINISHED, NEVER_TIME, STATE_LIMIT, TOO_SMALL, EventSpec, list_width
+from bellcrank.integrate import Integrator, Problem, State, Step, interpolate
+from bellcrank.integrate.problem import unscaled_memory
+from bellcrank.scalar import Scalar, clip, exp, fabs, floor, log, maximum, minimum, sqrt, where
 from bellcrank.sim.program.event_location import located_events, step_limit_status
 from bellcrank.sim.program.events import Event, crossing_flag, crossing_graph, switch_graph
 from bellcrank.sim.program.fixed_steps import (
@@ -31,7 +32,6 @@ from bellcrank.sim.program.fixed_steps import (
     select,
 )
 from bellcrank.sim.program.step_check import EVENTS, StepCheck
-from bellcrank.sim.program.step_size import acceptance_and_ratio
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
 from bellcrank.sim.program.system_graphs import Dynamics
 
@@ -306,3 +306,49 @@ class AdaptiveProgram:
 def _without_written_event(written: Scalar, event: float, pending: Scalar) -> Scalar:
     """Clear the pending time of the event whose row was written."""
     return where(fabs(written - event) < 0.5, NEVER_TIME, pending)
+
+
+# Safety factor, and limits of the ratio of the next step to the last.
+SAFETY_FACTOR, LEAST_RATIO, MOST_RATIO = 0.9, 0.2, 5.0
+FAILURE_RATIO = 0.1  # ratio after a step whose result is not finite
+
+
+def acceptance_and_ratio(
+    integrator: Integrator, y: State, result: Step, is_finite: Scalar, rtol: Scalar, atol: Scalar
+) -> tuple[Scalar, Scalar]:
+    """Return 1 if a step is accepted, else 0; and the ratio of the next step size to this one.
+
+    Parameters
+    ----------
+    integrator
+        Integrator.
+    y
+        State before the step.
+    result
+        Result of the step, with its error estimate.
+    is_finite
+        Condition: the result is finite.
+    rtol, atol
+        Relative and absolute tolerance.
+    """
+    err = _error_norm(result.error or [], y, result.y, rtol, atol)
+    power = 4.0 if integrator.stiff else 5.0  # of h, with which the estimate goes
+    ratio = SAFETY_FACTOR * exp(log(maximum(err, 1e-10)) * (-1.0 / power))
+    if integrator.rescale is not unscaled_memory:
+        # Rescaling a memory that depends on h loses accuracy: keep the step, or double it.
+        ratio = where(ratio > 1.0, where(ratio < 2.0, 1.0, 2.0), ratio)
+    accepted = where(is_finite, where(err <= 1.0, 1.0, 0.0), 0.0)
+    return accepted, where(
+        is_finite, where(err < STATE_LIMIT, clip(ratio, LEAST_RATIO, MOST_RATIO), LEAST_RATIO), FAILURE_RATIO
+    )
+
+
+def _error_norm(
+    error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar
+) -> Scalar:
+    """Return the root mean square of the error relative to the tolerance."""
+    total: Scalar = 0.0
+    for e, x, y in zip(error, a, b, strict=True):
+        r = e / (atol + rtol * maximum(fabs(x), fabs(y)))
+        total = total + r * r
+    return sqrt(total * (1.0 / max(1, len(error))))

@@ -46,7 +46,8 @@ def check_damping(
     """
     if integrator.stiff or s.mechanism.loops or any(name not in s.mechanism.columns[1] for name in s.motions):
         return
-    check_motions(list(_damped_motions(s, implicit, h)), integrator, h, advice)
+    if motions := list(_damped_motions(s, implicit, h)):
+        check_motions(motions, integrator, h, advice)
 
 
 def _damped_motions(s: System, implicit: ImplicitForces | None, h: float) -> Iterator[FastMotion]:

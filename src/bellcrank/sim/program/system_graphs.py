@@ -1,7 +1,8 @@
 """Graphs of a System: its rate f, the Jacobian of f, its outputs, and the Problem that an integrator solves.
 
-f is traced once and called by every stage of every step, so its code exists once. All that depends on closed loops is
-abstract here and implemented in tree_dynamics.py and looped_dynamics.py; other modules do not distinguish the two.
+f is traced once and called by every stage of every step, so its code exists once. What depends on closed loops has the
+default of a tree here, which has none; looped_dynamics.py and loop_closure.py have the rest. Other modules do not
+distinguish the two.
 """
 
 from __future__ import annotations
@@ -21,16 +22,14 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Ports, trace
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
-from bellcrank.scalar import Scalar, step
-from bellcrank.sim.program.closure_interface import Closure
+from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
-from bellcrank.sim.program.implicit_systems import ImplicitSystems
+from bellcrank.sim.program.jacobian_operator import ImplicitSystems
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.nominal_values import nominals
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
 from bellcrank.sim.system.sampling import clocks
-from bellcrank.sim.system.state_projection import projection, quaternion_rotation
 from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
@@ -534,3 +533,133 @@ def check_sensitivities(dynamics: Dynamics) -> None:
     known = [*dynamics.system.parameters, *dynamics.elements]
     for name in (x for x in dynamics.wrt if x not in known):
         raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")
+
+
+def projection(s: System) -> Callable[[State], State]:
+    """Return the projection for the system `s`: it normalises quaternions and clips actuator states to their limits."""
+    m = s.mechanism
+    bounds = s.limits()
+
+    def project(y: State) -> State:
+        y = normalised(s, y)
+        for k, pair in enumerate(bounds, m.nq + m.nv):
+            if pair is not None:
+                y[k] = clip(y[k], *pair)
+        return y
+
+    return project
+
+
+def normalised(s: System, y: State) -> State:
+    """Return the state `y` of the system `s` with normalised quaternions."""
+    y = list(y)
+    for i in s.quaternions:
+        n = 1.0 / sqrt(sum((x * x for x in y[i + 1 : i + 4]), y[i] * y[i]))
+        y[i : i + 4] = [x * n for x in y[i : i + 4]]
+    return y
+
+
+def quaternion_rotation(s: System) -> Callable[[State, State, State], State]:
+    """Return (q, q1, displacement) -> q1 with its quaternions rotated from those of q by the displacement.
+
+    (1 + w/2) applied after the quaternion of q is, except for its length, the Cayley map of w. `s` is the system.
+    """
+
+    def roll(q: State, q1: State, displacement: State) -> State:
+        change, out = kinematics.rate(s.mechanism.tree, q, displacement), list(q1)
+        for i in s.quaternions:
+            out[i : i + 4] = [a + b for a, b in zip(q[i : i + 4], change[i : i + 4], strict=True)]
+        return out
+
+    return roll
+
+
+# -- states between steps
+
+
+@dataclass(frozen=True, eq=False)
+class RunGroup:
+    """Runs that use the same graphs."""
+
+    dynamics: Dynamics
+    members: Array  # indices of the runs
+    bound: Array | None = None  # largest allowed element of E for each run; above it the partition must change
+
+
+class Closure:
+    """Treatment of the states of a system without loops: every state is admissible, and one set of graphs suits all.
+
+    y is (runs, size) and parameters (runs, np), or both without the first axis in methods for one state.
+    """
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self.dynamics = dynamics
+
+    def neutral(self) -> Array:
+        """Return the default configuration of the mechanism."""
+        return self.dynamics.system.mechanism.neutral()
+
+    def checked(self, y: Array, parameters: Array) -> Array:
+        """Return the starts `y` with `parameters`, loops closed, or raise an error if the mechanism cannot take one."""
+        return y
+
+    def grouped(self, y: Array, parameters: Array) -> list[RunGroup]:
+        """Return the runs in states `y` with `parameters`, grouped by the graphs that they use from here."""
+        return [RunGroup(self.dynamics, np.arange(len(y)))]
+
+    def common_dynamics(self, y: Array, parameters: Array, independent: Sequence[str] = ()) -> Dynamics:
+        """Return the dynamics that suit all states at once.
+
+        Parameters
+        ----------
+        y
+            States, (runs, size).
+        parameters
+            Free parameters, (runs, np).
+        independent
+            Joints that must be independent coordinates.
+        """
+        self.check_independent(independent)
+        return self.dynamics
+
+    def check_independent(self, names: Sequence[str]) -> None:
+        """Raise an InputError if one of `names` is not an element of v."""
+        m = self.dynamics.system.mechanism
+        for name in names:
+            if name not in m.columns[1]:
+                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
+
+    def closed_points(self, y: Array, parameters: Array) -> tuple[Array, Array]:
+        """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.
+
+        Raise an error where a state is impossible.
+        """
+        return y, np.zeros(len(y), bool)
+
+    def polished(self, y: Array, parameters: Array) -> Array:
+        """Return the row `y` with `parameters`, its loops closed numerically, where the graphs could not do it."""
+        return y
+
+    def provenance(self, widest: float, switched: int) -> dict[str, Any]:
+        """Return the provenance entries for the loops.
+
+        Parameters
+        ----------
+        widest
+            Largest distance by which loops were open.
+        switched
+            Number of changes of the partition.
+        """
+        return {}
+
+    def open_loop_message(self, y: Array, parameters: Array, t: float) -> str:
+        """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
+        return ""
+
+    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Return True if the step `h` from `y` with `parameters` ends on or near a singular configuration."""
+        return False
+
+    def near_singular_text(self, y: Array, parameters: Array) -> str:
+        """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""
+        return ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import final
+from typing import Any, final
+
+import numpy as np
 
 from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
-from bellcrank.dynamics import METHODS
+from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.graph import CustomPullbackGraph, Graph
+from bellcrank.graph import CustomPullbackGraph, Graph, Node, derivative
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, plus
 from bellcrank.scalar import Scalar
 from bellcrank.sim.program.implicit_forces import (
@@ -23,7 +25,6 @@ from bellcrank.sim.program.implicit_forces import (
 )
 from bellcrank.sim.program.jacobian_operator import JacobianOperator, OperatorJacobian
 from bellcrank.sim.program.system_graphs import Dynamics, Integral, check_sensitivities
-from bellcrank.sim.program.tree_pullback import pullback
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.systems import System
 
@@ -145,3 +146,47 @@ def tree_dynamics(
     dynamics = TreeDynamics(system, method, tuple(wrt), integrals, implicit_forces(system, solver))
     check_sensitivities(dynamics)
     return dynamics
+
+
+NodeWeights = dict[int, Any]  # weights by the serial of a node
+
+
+def pullback(dynamics: TreeDynamics) -> Graph:
+    """Return the graph (t, y, u, p, r_dy, w_dy) -> g_t, g_y, g_u, g_p of `dynamics`."""
+    m, f, n = dynamics.system.mechanism, dynamics.f, dynamics.plain_size
+    rate_inputs = {name: shape for name, shape in f.inputs.items() if name != "p"}
+
+    def residual(t: Scalar, y: Any, r_dy: Any, u: Any = (), **_: Any) -> dict[str, Any]:
+        y, a = list(y), list(r_dy[m.nq : m.nq + m.nv])
+        residual_forces = dynamics.force_residual(t, y, u, a)
+        return {"h": dynamics.rate(t, y, u, a), "R": residual_forces}
+
+    plain = dynamics.trace("residual", residual, {**rate_inputs, "r_dy": (n,), "w_dy": (n,)})
+    tape, names = plain.tape, list(f.inputs)
+    rate_weights = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
+    # w dh/da: mostly the weights of the rates of the velocities.
+    acceleration_weights = derivative.reverse_sweep(
+        Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, rate_weights
+    )
+    a = tape.inputs("r_dy", (n,))[m.nq : m.nq + m.nv]
+    q = list(tape.inputs("y", (n,))[: m.nq])
+    tree = graphs.quantity_tree(m, "forward_dynamics", METHODS["crba"])
+    mu = crba.accelerations(tree, q, [acceleration_weights.get(x.serial, 0.0) for x in a])
+    input_weights = derivative.reverse_sweep(plain.nodes, _weights(plain.outputs["R"], mu, rate_weights))
+    outputs = {}
+    for name in names:
+        shape = f.inputs[name]
+        array = np.empty(shape, dtype=object)
+        for k, index in enumerate(np.ndindex(*shape)):
+            array[index] = input_weights.get(tape.node("input", name, k).serial, 0.0)
+        outputs[f"g_{name}"] = array
+    inputs = {name: f.inputs[name] for name in names} | {"r_dy": (n,), "w_dy": (n,)}
+    return Graph(f"{f.name}.pullback", inputs, outputs, tape)
+
+
+def _weights(rows: Iterable[Any], weights: Iterable[Any], further: NodeWeights | None = None) -> NodeWeights:
+    total = dict(further or {})
+    for x, w in zip(rows, weights, strict=True):
+        if isinstance(x, Node):
+            total[x.serial] = total[x.serial] + w if x.serial in total else w
+    return total

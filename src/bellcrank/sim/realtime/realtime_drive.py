@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
 from bellcrank.errors import InputError, unknown, warn
@@ -29,13 +30,11 @@ from bellcrank.sim import quantity_checks
 from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
-from bellcrank.sim.realtime.output_probe import OutputProbe
+from bellcrank.sim.realtime.drive_history import ParameterLog, RowStore
 from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode
 from bellcrank.sim.realtime.thread_priority import realtime_priority
-from bellcrank.sim.realtime.tuning import ParameterLog
 from bellcrank.sim.run.batch_execution import RunResults, RunRows
 from bellcrank.sim.run.record_builder import Outcome, build_record
-from bellcrank.sim.run.row_store import RowStore
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import initial_state as start_state
 from bellcrank.sim.run_arguments import real_array, real_number
@@ -529,3 +528,28 @@ def drive(
     finally:
         started.stop()
     return started.record()
+
+
+class OutputProbe:
+    """Evaluates the outputs at (t, y, u, p) and returns them by name."""
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        system = dynamics.system
+        self.names = tuple(system.outputs)
+        if not self.names:
+            return
+
+        def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
+            return {"output": list(system.observed(t, list(y), u).values())}
+
+        self._kernel = compile_graph(
+            dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters
+        )
+
+    def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
+        """Return the outputs by name at time `t`, state `y`, inputs `u` and parameters `p`."""
+        if not self.names:
+            return {}
+        arguments = {"t": t, "y": y, "u": u, "p": p}
+        values = self._kernel(*(arguments[name] for name in self._kernel.signature.inputs))
+        return dict(zip(self.names, values.tolist(), strict=True))

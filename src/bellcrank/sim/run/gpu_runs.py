@@ -25,11 +25,9 @@ from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program, Recursion
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
-from bellcrank.sim.program.closure_interface import RunGroup
 from bellcrank.sim.program.step_check import RESULT_FIELDS
-from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run.batch_execution import Batch, RowMemory, RunRows
-from bellcrank.sim.run.run_progress import ProgressReporter
+from bellcrank.sim.program.system_graphs import Dynamics, RunGroup
+from bellcrank.sim.run.batch_execution import Batch, ProgressReporter, RowMemory, RunRows
 
 Array = np.ndarray[Any, Any]
 PAUSE_SECONDS = 0.2  # seconds between checks of Ctrl-C and of the progress

@@ -18,9 +18,11 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.compilation import Where
+from bellcrank.emit.cpu.costs import costs, critical_path_seconds, parts
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, warn_deprecated
-from bellcrank.graph import Program
+from bellcrank.graph import Graph, Program
+from bellcrank.graph.inline import inline_small
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
@@ -36,7 +38,16 @@ from bellcrank.sim.program.step_limits import check_counts
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
-from bellcrank.sim.run.batch_execution import Backend, Batch, Lanes, RowMemory, RunResults, run_to_end
+from bellcrank.sim.run.batch_execution import (
+    Backend,
+    Batch,
+    Lanes,
+    ProgressReporter,
+    RowMemory,
+    RunResults,
+    RunStanding,
+    run_to_end,
+)
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run.record_builder import (
     Interrupted,
@@ -46,8 +57,6 @@ from bellcrank.sim.run.record_builder import (
     warn_lost_motion,
     warn_unresolved,
 )
-from bellcrank.sim.run.run_progress import ProgressReporter, RunStanding
-from bellcrank.sim.run.step_time_prediction import PredictedStepTime, step_time
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import (
     Plan,
@@ -653,3 +662,22 @@ def _replace_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_replace_locks)
+
+
+@dataclass(frozen=True)
+class PredictedStepTime:
+    """Seconds per step on one core: of a single run, and of each run in a large batch."""
+
+    one: float
+    batch: float
+
+    def __str__(self) -> str:
+        return f"{1e9 * self.one:.0f} ns a step, {1e9 * self.batch:.0f} ns in a batch"
+
+
+def step_time(tick: Graph) -> PredictedStepTime:
+    """Return the predicted duration of a `tick`."""
+    graph = inline_small(tick)
+    graph_parts = parts(graph)
+    work, path = costs(single_state=True).seconds(graph_parts), critical_path_seconds(graph)
+    return PredictedStepTime(max(work, path), costs().seconds(graph_parts))

@@ -1,4 +1,4 @@
-"""Free parameters that change while a drive runs: present values, and the values at each row of the record."""
+"""What a drive keeps while it runs: the values of free parameters at each row of the record, and the rows."""
 
 from __future__ import annotations
 
@@ -54,3 +54,28 @@ class ParameterLog:
         since = np.searchsorted([when for when, _ in changes], t - 0.5 * step, side="right") - 1
         values: Array = np.array([p for _, p in changes])[np.maximum(since, 0)][None]
         return values
+
+
+class RowStore:
+    """Store of all rows (`limit` None), or of at least the newest `limit` rows and not many more."""
+
+    def __init__(self, width: int, limit: int | None = None) -> None:
+        self.limit = limit
+        self.dropped = 0
+        self._pieces: deque[Array] = deque([np.zeros((0, width))])
+        self._count = 0
+
+    def add(self, rows: Array) -> None:
+        """Append `rows`, and drop the oldest blocks beyond the limit."""
+        if not len(rows):
+            return
+        self._pieces.append(rows)
+        self._count += len(rows)
+        while self.limit is not None and self._count - len(self._pieces[0]) >= self.limit:
+            dropped_rows = len(self._pieces.popleft())
+            self._count -= dropped_rows
+            self.dropped += dropped_rows
+
+    def rows(self) -> Array:
+        """Return the stored rows as one array."""
+        return np.concatenate(list(self._pieces))
