@@ -20,7 +20,7 @@ from bellcrank.exporting.webassembly import write_wasm
 from bellcrank.quoting import name_problem
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.quantity_checks import duration
-from bellcrank.sim.settings import Solver, merged_settings
+from bellcrank.sim.settings import Solver, grouped_settings
 
 EXPORT_FORMATS = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")
 FORMAT_BY_SUFFIX = {".fmu": "fmu3", ".so": "casadi"}  # default format by file suffix
@@ -100,7 +100,7 @@ def export(
     if to is not None:
         check_known("to", to, EXPORT_FORMATS)
     short = {"integrator": integrator, "step": step, "method": method, "form": form, "tolerance": tolerance}
-    solver_settings = merged_settings(Solver, "solver", solver, short)
+    solver_settings, _, _ = grouped_settings(short, solver)
     if solver_settings.step is not None:
         duration("step", solver_settings.step)
     target_path = path_of(path)
@@ -112,7 +112,7 @@ def export(
         return write_page(thing, target_path, solver_settings)
     m = mechanism_in(thing)
     if m is not None and m.loops and form is None and solver is None:
-        solver_settings = merged_settings(Solver, "solver", solver_settings, {"form": "projected"})
+        solver_settings, _, _ = grouped_settings({"form": "projected"}, solver_settings)
     if why := name_problem(name) if not isinstance(name, str) else "":
         raise InputError(f"export: name: {why}.")
     if to in ("fmu2", "fmu3", "casadi"):

@@ -102,35 +102,40 @@ class RunOptions(TypedDict, total=False):
 SettingsGroup = TypeVar("SettingsGroup", Solver, Saving, Where)
 
 
-def merged_settings(
-    kind: type[SettingsGroup], word: str, given: SettingsGroup | None, shortcuts: Mapping[str, Any]
-) -> SettingsGroup:
-    """Return a group of settings with shortcuts applied; an InputError if both set the same option.
+def grouped_settings(
+    shortcuts: Mapping[str, Any], solver: Solver | None = None, saving: Saving | None = None, where: Where | None = None
+) -> tuple[Solver, Saving, Where]:
+    """Return the groups of settings with shortcuts applied; an InputError if a group and a shortcut set one option.
 
     Parameters
     ----------
-    kind
-        Class of the group.
-    word
-        Name of its argument, for messages.
-    given
-        The group, or None.
     shortcuts
         Options by name; None is not set.
+    solver, saving, where
+        The groups that were given, or None.
     """
-    if given is None:
-        return with_shortcuts(kind(), shortcuts)
-    if not isinstance(given, kind):
+    return (
+        _merged(Solver, "solver", solver, shortcuts),
+        _merged(Saving, "saving", saving, shortcuts),
+        _merged(Where, "where", where, shortcuts),
+    )
+
+
+def _merged(
+    kind: type[SettingsGroup], word: str, given: SettingsGroup | None, shortcuts: Mapping[str, Any]
+) -> SettingsGroup:
+    """Return one group, of the class `kind`, with its shortcuts; `word` is the name of its argument."""
+    if given is not None and not isinstance(given, kind):
         raise InputError(f"{word} is {given!r}; expected {kind.__name__}({', '.join(f.name for f in fields(kind))}).")
     defaults = kind()
     for name, x in shortcuts.items():
-        group_value = getattr(given, name)
-        if x is not None and group_value != getattr(defaults, name):
+        group_value = getattr(given, name, None)
+        if given is not None and x is not None and group_value != getattr(defaults, name, None):
             raise InputError(
                 f"{name} is given twice: {name}={x!r}, and {word}={kind.__name__}({name}={group_value!r}). "
                 "Leave one out."
             )
-    return with_shortcuts(given, shortcuts)
+    return with_shortcuts(given or defaults, shortcuts)
 
 
 def check_keywords(caller: type, parts: Mapping[str, Any], system: Callable[..., Any]) -> None:

@@ -26,7 +26,6 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
 from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
 from bellcrank.sim.gradient.adjoint_sweeps import (
     AdjointTask,
@@ -40,12 +39,12 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.step_limits import check_fixed_steps, check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
-from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.quantity_checks import step_count
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
+from bellcrank.sim.run.simulator import system_dynamics
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
-from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, make_plan, merged_settings, with_shortcuts
+from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, grouped_settings, make_plan, with_shortcuts
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.systems import Control, System, system
 
@@ -93,8 +92,7 @@ class Adjoint:
     ) -> None:
         check_keywords(Adjoint, parts, system)
         short = {"integrator": integrator, "method": method, "form": form}
-        self.solver = merged_settings(Solver, "solver", solver, short)
-        self.where = merged_settings(Where, "where", where, {})
+        self.solver, _, self.where = grouped_settings(short, solver, None, where)
         plant = system(mechanism, **parts)
         if len(as_tuple("events", events, "events")):
             raise InputError(
@@ -107,8 +105,7 @@ class Adjoint:
         self.system, self._final = with_cost_column(self.system, "final", final)
         self.integrator = integrator_of(self.solver.integrator)
         integrals = (Integral(self._running),) if self._running else ()
-        make_dynamics: Callable[..., Dynamics] = looped_dynamics if self.system.mechanism.loops else tree_dynamics
-        self.dynamics = make_dynamics(self.system, self.solver, (), integrals)
+        self.dynamics = system_dynamics(self.system, self.solver, (), integrals)
         self._cache: dict[Any, Any] = {}
         self.steps = self._adjoint_steps(self.dynamics)
 

@@ -27,7 +27,8 @@ from bellcrank.graph.program import list_width
 from bellcrank.integrate import Integrator
 from bellcrank.nodes import Node
 from bellcrank.scalar import Scalar, floor, maximum, where
-from bellcrank.sim.program.fixed_steps import EARLY_STEPS, input_line, select
+from bellcrank.sim.program.fixed_steps import EARLY_STEPS, input_line
+from bellcrank.sim.program.run_state import select
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.sampling import any_due, phases_at, sampled_state
 
@@ -201,7 +202,7 @@ class AdjointSteps:
             fields = {key: select(old["live"] > 0.0, new[key], old[key]) for key in new if key != "note"}
             fields |= {"due": where(old["live"] > 0.0, new["due"], 0.0), "note": new["note"]}
             if self.nu:
-                fields |= input_line(old, fields["n"], old["input_steps"], EARLY_STEPS)
+                fields |= input_line(old["input"], old["input_last"], fields["n"], old["input_steps"], EARLY_STEPS)
             return {"s": places.to_list(old | fields)}
 
         return self._program(places, f"{self.integrator.name}.forwards", tick, note.size, self.nu)

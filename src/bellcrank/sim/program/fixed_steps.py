@@ -1,15 +1,23 @@
-"""Program of a run with a fixed step and without events: the shortest code from step to step."""
+"""Programs of runs: what fixed and adaptive steps share, and the program of fixed steps without events.
+
+A tick is a sequence of functions of the state before it, in physical order: the step of the integrator with its end
+projected onto the constraints (`step_taken`), the summary (`summarised`), the end of the run, the next line of inputs
+and the clocks of samples, and the check of the step. Samples that are due are taken between two ticks (`renewed`).
+adaptive_steps.py adds the error estimate, events and rows between the ends of steps.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.counters import Counter
-from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, list_width
-from bellcrank.integrate import Integrator, Problem
+from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
+from bellcrank.integrate import Integrator, Problem, State, Step
 from bellcrank.scalar import Scalar, fabs, maximum, where
+from bellcrank.sim.program.run_state import RunState, run_layout, select
 from bellcrank.sim.program.step_check import StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
 from bellcrank.sim.program.system_graphs import Dynamics
@@ -18,68 +26,30 @@ from bellcrank.sim.system.sampling import any_due, clocks, first_phases, next_ph
 EARLY_STEPS = 1e-3  # part of a step by which rounding may make a line of inputs begin early
 
 
-def layout(
-    dynamics: Dynamics,
-    integrator: Integrator,
-    summary: Summary = EMPTY_SUMMARY,
-    dtype: str = "float64",
-    check: StepCheck | None = None,
-) -> Layout:
-    """Return the layout of the program's state, beginning with the row: t, y, and the valid line of the inputs.
+@dataclass(frozen=True, eq=False)
+class TakenStep:
+    """A step of the integrator whose end is projected onto the constraints."""
 
-    n counts the steps; `held` counts those since the line of inputs began; see sampling.py for phases.
+    step: Step
+    y: State  # at its end
+    trouble: Scalar  # status with which the run ends after it, or 0
+    measured: dict[str, Any]  # new values of the measured fields
+    is_acceptable: Scalar  # condition: its end can be kept
 
-    Parameters
-    ----------
-    dynamics
-        The dynamics.
-    integrator
-        The integrator.
-    summary
-        Summaries that the run computes.
-    dtype
-        Floating-point type of the compiled code, which decides the number of words of a counter.
-    check
-        Check of the steps.
-    """
-    s = dynamics.system
-    inputs = {"input": 1} if s.inputs else {}
-    signs = dict.fromkeys(("live", "due", "status"), 1)
-    counters = dict.fromkeys(("n", "last", "next", "stride"), Counter.for_dtype(dtype))
-    clock = {"input_steps": 1, "input_last": 1, "held": 1} if s.inputs else {}
-    clock |= {"fresh": 1} if s.inputs or s.sampled else {}
-    phases = {"phases": list_width(len(clocks(s)))} if s.sampled else {}
-    memory = integrator.memory(dynamics.problem())
-    return Layout(
-        {
-            "t": 1,
-            "y": list_width(dynamics.size),
-            **inputs,
-            **signs,
-            **counters,
-            "begin": 1,
-            "h": 1,
-            **clock,
-            **phases,
-            "memory": list_width(memory),
-            **dict.fromkeys(dynamics.measured_fields, 1),
-            "summary": list_width(len(summary.cells)),
-            **(check.fields if check else {}),
-        }
-    )
+    @property
+    def continues(self) -> Scalar:
+        """Return 1 if a run goes on after this step, else 0."""
+        return 1.0 if isinstance(self.trouble, float) else where(self.trouble > 0.0, 0.0, 1.0)
+
+    @property
+    def failure(self) -> Scalar:
+        """Return the status of a run if the step cannot be kept."""
+        finite = isinstance(self.trouble, float)
+        return float(NOT_FINITE) if finite else where(self.trouble > 0.0, self.trouble, float(NOT_FINITE))
 
 
-def program(
-    dynamics: Dynamics,
-    integrator: Integrator,
-    summary: Summary = EMPTY_SUMMARY,
-    rows: bool = True,
-    dtype: str = "float64",
-    check: StepCheck | None = None,
-) -> Program:
-    """Return the program in which a lane takes `last` steps of size h from the time `begin`.
-
-    It writes every stride-th state and the last. With a check, `locate` repeats some of the steps.
+class RunProgram(ABC):
+    """Graphs of a run, each a function from a RunState and the inputs to the next RunState.
 
     Parameters
     ----------
@@ -91,150 +61,204 @@ def program(
         Summaries that the run computes.
     rows
         Write rows; False if only the final state is needed.
-    dtype
-        Floating-point type of the compiled code, which decides the number of words of a counter.
     check
         Check of the steps.
     """
-    s, places = dynamics.system, layout(dynamics, integrator, summary, dtype, check)
-    watch = SummaryGraph(summary, dynamics) if summary.cells else None
 
-    def tick(s: Any, u: Any = ()) -> dict[str, Any]:
-        old = places.read(s)
-        t, h, n = old["t"], old["h"], old["n"].incremented()
-        integrated = integrator.step(dynamics.problem(u, h), t, old["y"], h, old["memory"])
-        y, trouble, measured = dynamics.step_end_state(integrated, old)
-        accepted = is_acceptable(y, trouble)
-        go = where(accepted, old["live"], 0.0) > 0.0
-        ended = n.reached(old["last"])
-        on_grid = n.reached(old["next"])
-        new = {
-            "t": old["begin"] + n.value * h,
-            "y": y,
-            **measured,
-            "memory": integrated.memory,
-            "n": n,
-            "next": select(on_grid, old["next"].plus(old["stride"]), old["next"]) if rows else old["next"],
+    layout: Layout
+
+    def __init__(
+        self, dynamics: Dynamics, integrator: Integrator, summary: Summary, rows: bool, check: StepCheck | None
+    ) -> None:
+        self.dynamics, self.integrator, self.rows, self.check = dynamics, integrator, rows, check
+        self.summary_graph = SummaryGraph(summary, dynamics) if summary.cells else None
+        self.nu, self.memory_size = len(dynamics.system.inputs), integrator.memory(dynamics.problem())
+        self.widths: dict[str, Width] = {
+            "y": list_width(dynamics.size),
+            "memory": list_width(self.memory_size),
+            "summary": list_width(len(summary.cells)),
+            "phases": list_width(len(clocks(dynamics.system))),
         }
-        if "phases" in old:
-            new["phases"] = next_phases(dynamics.system, old["phases"], h)
-        new["summary"] = watch.updated_over_step(old["summary"], t, old["y"], new["t"], y, u) if watch else []
-        fields = {key: select(go, new[key], old[key]) for key in new}
-        fields["live"] = where(go, where(ended, 0.0, is_untroubled(trouble)), 0.0)
-        fields["due"] = where(go, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if rows else 0.0
-        outcome = where(accepted, where(ended, float(FINISHED), trouble), failure_status(trouble))
-        fields["status"] = where(old["live"] > 0.0, outcome, old["status"])
-        if "input" in old:
-            fields |= input_line_by_steps(old, go)
-        if "phases" in new:
-            fields["fresh"] = maximum(fields.get("fresh", 0.0), where(go, any_due(new["phases"]), 0.0))
-        fields |= check.after_tick(old, n.value, y, go) if check else {}
-        return {"s": places.to_list(old | fields)}
 
-    def start(s: Any, u: Any = ()) -> dict[str, Any]:
-        fields = places.read(s)
-        fields["memory"] = initial_memory(integrator, dynamics.problem(u, fields["h"]), fields)
-        if dynamics.system.sampled:
-            running = fields["n"].value > 0.0
-            fields["fresh"] = where(running, fields["fresh"], 1.0)
-            fields["phases"] = select(running, fields["phases"], first_phases(dynamics.system, fields["h"]))
-        fields["summary"] = watch.updated(fields["summary"], fields["t"], fields["y"], u) if watch else []
-        return {"s": places.to_list(fields)}
+    @abstractmethod
+    def tick(self, old: RunState, u: Any) -> RunState:
+        """Return the state after a step from `old` with the inputs `u`."""
 
-    inputs = {"u": (len(s.inputs),)} if s.inputs else {}
-    remembers = integrator.memory(dynamics.problem())
-    name, shapes = integrator.name, {"s": (places.size,), **inputs}
-    return Program(
-        places,
-        tick=dynamics.trace(f"{name}.tick", tick, shapes),
-        start=dynamics.trace(f"{name}.start", start, shapes),
-        row=1 + dynamics.size + (1 if s.inputs else 0),
-        renew=renewal_graph(places, integrator, dynamics, dynamics.problem)
-        if s.sampled or (s.inputs and remembers)
-        else None,
-        locate=check_graph(dynamics, integrator, places, check) if check else None,
-        ports=dynamics.ports,
-    )
+    def start(self, old: RunState, u: Any) -> RunState:
+        """Return the state before the first step, completed from t, y and h of `old`, with the inputs `u`."""
+        memory = self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)
+        return old.changed({"memory": memory, "summary": self.summarised(old.summary, old.t, old.y, u)})
+
+    def renewed(self, old: RunState, u: Any) -> RunState:
+        """Return the state `old` with due samples taken, and the memory begun again where the inputs `u` are fresh."""
+        y = old.y
+        if self.dynamics.system.sampled:
+            y = sampled_state(self.dynamics.system, old.t, y, u, old.phases)
+            y = select(old.fresh > 0.0, y, old.y)
+        memory = self.initial_memory(self.problem(u, old.h), old.t, y, old.h)
+        return old.changed({"y": y, "memory": select(old.fresh > 0.0, memory, old.memory), "fresh": 0.0})
+
+    def problem(self, u: Any, h: Scalar) -> Problem:
+        """Return the problem of the integrator with inputs `u`; `h` is the length of fixed, partly implicit steps."""
+        return self.dynamics.problem(u, h)
+
+    def initial_memory(self, problem: Problem, t: Scalar, y: State, h: Scalar) -> State:
+        """Return the integrator's memory before its first step.
+
+        Parameters
+        ----------
+        problem
+            The problem it solves.
+        t, y, h
+            Time, state and length of the step.
+        """
+        return list(self.integrator.begin(problem, t, y, h)) if self.memory_size else []
+
+    def step_taken(self, problem: Problem, old: RunState, h: Scalar, memory: State) -> TakenStep:
+        """Return a step from `old`, with its end projected onto the constraints.
+
+        Parameters
+        ----------
+        problem
+            The problem of the integrator.
+        old
+            State before the step.
+        h, memory
+            Length of the step, and the memory of the integrator.
+        """
+        step = self.integrator.step(problem, old.t, old.y, h, memory)
+        y, trouble, measured = self.dynamics.step_end_state(step, old.fields)
+        return TakenStep(step, y, trouble, measured, is_acceptable(y, trouble))
+
+    def summarised(self, cells: State, t: Scalar, y: State, u: Any, end: tuple[Scalar, State] | None = None) -> State:
+        """Return the `cells` of the summaries after the state `y` at `t`, or after a step from there to `end`.
+
+        Parameters
+        ----------
+        cells
+            The cells before.
+        t, y, u
+            Time, state and inputs.
+        end
+            Time and state after a step.
+        """
+        if self.summary_graph is None:
+            return []
+        if end is None:
+            return self.summary_graph.updated(cells, t, y, u)
+        return self.summary_graph.updated_over_step(cells, t, y, *end, u)
+
+    def traced(self, name: str, function: Callable[[RunState, Any], RunState]) -> Graph:
+        """Return the graph `name` of a `function` of the state and the inputs."""
+
+        def graph(s: Any, u: Any = ()) -> dict[str, Any]:
+            return {"s": self.layout.to_list(function(RunState.read(self.layout, s), u).fields)}
+
+        shapes = {"s": (self.layout.size,), **self.dynamics.input_shapes}
+        return self.dynamics.trace(f"{self.integrator.name}.{name}", graph, shapes)
 
 
-def check_graph(dynamics: Dynamics, integrator: Integrator, places: Layout, check: StepCheck) -> Graph:
-    """Return the graph that repeats the last step where the tick requested it.
+class FixedSteps(RunProgram):
+    """Program of a run with a fixed step and without events: the shortest code from step to step.
 
-    Parameters
-    ----------
-    dynamics
-        The dynamics.
-    integrator
-        The integrator.
-    places
-        Layout of the program's state.
-    check
-        Check of the steps.
+    A lane takes `last` steps of size h from the time `begin` and writes every stride-th state and the last. The state
+    begins with the row: t, y, and the valid line of the inputs. With a check, `locate` repeats some of the steps.
     """
 
-    def locate(s: Any, u: Any = ()) -> dict[str, Any]:
-        fields = places.read(s)
-        return {"s": places.to_list(fields | check.after_repetition(fields, fields["h"], u))}
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        integrator: Integrator,
+        summary: Summary = EMPTY_SUMMARY,
+        rows: bool = True,
+        dtype: str = "float64",
+        check: StepCheck | None = None,
+    ) -> None:
+        super().__init__(dynamics, integrator, summary, rows, check)
+        s = dynamics.system
+        names = [
+            *("t", "y", *(["input"] if s.inputs else [])),
+            *("live", "due", "status", "n", "last", "next", "stride", "begin", "h"),
+            *(["input_steps", "input_last", "held"] if s.inputs else []),
+            *(["fresh"] if s.inputs or s.sampled else []),
+            *(["phases"] if s.sampled else []),
+            *("memory", *dynamics.measured_fields, "summary"),
+        ]
+        self.layout = run_layout(names, dtype, self.widths, check.fields if check else {})
 
-    inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
-    return dynamics.trace(f"{integrator.name}.locate", locate, {"s": (places.size,), **inputs})
+    def program(self) -> Program:
+        """Return the program."""
+        s = self.dynamics.system
+        renews = bool(s.sampled) or (bool(s.inputs) and self.memory_size > 0)
+        return Program(
+            self.layout,
+            tick=self.traced("tick", self.tick),
+            start=self.traced("start", self.start),
+            row=1 + self.dynamics.size + (1 if s.inputs else 0),
+            renew=self.traced("renew", self.renewed) if renews else None,
+            locate=self.traced("locate", self._repeated) if self.check else None,
+            ports=self.dynamics.ports,
+        )
+
+    def tick(self, old: RunState, u: Any) -> RunState:
+        """Return the state after a step from `old` with the inputs `u`."""
+        n = old.n.incremented()
+        step = self.step_taken(self.problem(u, old.h), old, old.h, old.memory)
+        advances = where(step.is_acceptable, old.live, 0.0) > 0.0
+        ended, on_grid = n.reached(old.last), n.reached(old.next)
+        t = old.begin + n.value * old.h
+        new = {"t": t, "y": step.y, **step.measured, "memory": step.step.memory, "n": n}
+        new["next"] = select(on_grid, old.next.plus(old.stride), old.next) if self.rows else old.next
+        if old.phases is not None:
+            new["phases"] = next_phases(self.dynamics.system, old.phases, old.h)
+        new["summary"] = self.summarised(old.summary, old.t, old.y, u, (t, step.y))
+        fields = old.selected(advances, new)
+        fields["live"] = where(advances, where(ended, 0.0, step.continues), 0.0)
+        fields["due"] = where(advances, where(ended, 1.0, where(on_grid, 1.0, 0.0)), 0.0) if self.rows else 0.0
+        outcome = where(step.is_acceptable, where(ended, float(FINISHED), step.trouble), step.failure)
+        fields["status"] = where(old.live > 0.0, outcome, old.status)
+        if self.nu:
+            fields |= input_line_by_steps(old, advances)
+        if old.phases is not None:
+            due = where(advances, any_due(new["phases"]), 0.0)
+            fields["fresh"] = maximum(fields.get("fresh", 0.0), due)
+        fields |= self.check.after_tick(old.fields, n.value, step.y, advances) if self.check else {}
+        return old.changed(fields)
+
+    def start(self, old: RunState, u: Any) -> RunState:
+        """Return the state before the first step, completed from t, y and h of `old`, with the inputs `u`."""
+        memory = self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)
+        fields: dict[str, Any] = {"memory": memory}
+        if self.dynamics.system.sampled:
+            running = old.n.value > 0.0
+            fields["fresh"] = where(running, old.fresh, 1.0)
+            fields["phases"] = select(running, old.phases, first_phases(self.dynamics.system, old.h))
+        return old.changed(fields | {"summary": self.summarised(old.summary, old.t, old.y, u)})
+
+    def _repeated(self, old: RunState, u: Any) -> RunState:
+        """Return the state after the last step was repeated for the check."""
+        assert self.check is not None
+        return old.changed(self.check.after_repetition(old.fields, old.h, u))
 
 
-def initial_memory(integrator: Integrator, problem: Problem, fields: dict[str, Any]) -> list[Scalar]:
-    """Return the integrator's memory before its first step from here.
-
-    Parameters
-    ----------
-    integrator
-        The integrator.
-    problem
-        The problem it solves.
-    fields
-        Fields t, y and h.
-    """
-    return list(integrator.begin(problem, fields["t"], fields["y"], fields["h"])) if integrator.memory(problem) else []
-
-
-def is_untroubled(trouble: Scalar) -> Scalar:
-    """Return 1 if a run with this `trouble` goes on, else 0."""
-    return 1.0 if isinstance(trouble, float) else where(trouble > 0.0, 0.0, 1.0)
-
-
-def failure_status(trouble: Scalar) -> Scalar:
-    """Return the status of a step that cannot be kept, from its `trouble`."""
-    return float(NOT_FINITE) if isinstance(trouble, float) else where(trouble > 0.0, trouble, float(NOT_FINITE))
-
-
-def is_acceptable(y: list[Scalar], trouble: Scalar) -> Scalar:
+def is_acceptable(y: State, trouble: Scalar) -> Scalar:
     """Return whether a step ended with a state `y` and `trouble` that can be kept."""
-    finite = absolute_sum(y) < STATE_LIMIT
+    total: Scalar = 0.0  # finite exactly if y is finite
+    for x in y:
+        total = total + fabs(x)
+    finite = total < STATE_LIMIT
     if isinstance(trouble, float):
         return finite
     return where(finite, where(trouble < float(NOT_CLOSED), 1.0, 0.0), 0.0) > 0.0
 
 
-def absolute_sum(y: list[Scalar]) -> Scalar:
-    """Return the sum of absolute values of `y`: finite exactly if y is finite."""
-    total: Scalar = 0.0
-    for x in y:
-        total = total + fabs(x)
-    return total
-
-
-def select(condition: Scalar, new: Any, old: Any) -> Any:
-    """Return `new` where the `condition` holds, else `old`, for numbers or lists."""
-    if isinstance(new, list):
-        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
-    return where(condition, new, old)
-
-
-def input_line(old: dict[str, Any], now: Scalar, duration: Scalar, early: Scalar) -> dict[str, Scalar]:
+def input_line(line: Scalar, last: Scalar, now: Scalar, duration: Scalar, early: Scalar) -> dict[str, Scalar]:
     """Return the valid line of the table of inputs, and whether it has just begun; the last line holds for ever.
 
     Parameters
     ----------
-    old
-        Fields of the program's state.
+    line, last
+        The line that was valid, and the last one.
     now
         Present time or number of steps.
     duration
@@ -242,54 +266,23 @@ def input_line(old: dict[str, Any], now: Scalar, duration: Scalar, early: Scalar
     early
         How much earlier a line may begin, to allow for rounding.
     """
-    k = old["input"] + 1.0
+    k = line + 1.0
     arrived = now >= k * duration - early
-    line = where(arrived, where(k <= old["input_last"], k, old["input"]), old["input"])
-    return {"input": line, "fresh": where(line > old["input"], 1.0, 0.0)}
+    new = where(arrived, where(k <= last, k, line), line)
+    return {"input": new, "fresh": where(new > line, 1.0, 0.0)}
 
 
-def input_line_by_steps(old: dict[str, Any], go: Scalar) -> dict[str, Scalar]:
+def input_line_by_steps(old: RunState, advances: Scalar) -> dict[str, Scalar]:
     """Return the valid line of inputs, like `input_line`, from the number of steps since the line began.
 
-    `old` are the fields of the program's state, `go` is 1 if a step was taken. This count stays small. In single
-    precision a time can be slightly before the begin of a line, and the number of all steps is not one scalar.
+    `old` is the state before a step, `advances` is 1 if it was taken. This count stays small. In single precision a
+    time can be slightly before the begin of a line, and the number of all steps is not one scalar.
     """
-    held = where(go, old["held"] + 1.0, old["held"])
-    following = old["input"] < old["input_last"]
-    arrived = where(following, where(held >= old["input_steps"] - EARLY_STEPS, 1.0, 0.0), 0.0)
+    held = where(advances, old.held + 1.0, old.held)
+    following = old.input < old.input_last
+    arrived = where(following, where(held >= old.input_steps - EARLY_STEPS, 1.0, 0.0), 0.0)
     return {
-        "input": where(arrived > 0.0, old["input"] + 1.0, old["input"]),
-        "held": where(arrived > 0.0, held - old["input_steps"], held),
+        "input": where(arrived > 0.0, old.input + 1.0, old.input),
+        "held": where(arrived > 0.0, held - old.input_steps, held),
         "fresh": arrived,
     }
-
-
-def renewal_graph(
-    places: Layout, integrator: Integrator, dynamics: Dynamics, problem: Callable[[Any, Scalar], Problem]
-) -> Graph:
-    """Return the graph that takes due samples and begins the integrator's memory again where inputs are fresh.
-
-    Parameters
-    ----------
-    places
-        Layout of the program's state.
-    integrator
-        The integrator.
-    dynamics
-        The dynamics.
-    problem
-        Function of inputs and step that returns the problem of the integrator.
-    """
-
-    def renew(s: Any, u: Any = ()) -> dict[str, Any]:
-        fields, system = places.read(s), dynamics.system
-        if system.sampled:
-            y = sampled_state(system, fields["t"], fields["y"], u, fields["phases"])
-            fields["y"] = select(fields["fresh"] > 0.0, y, fields["y"])
-        new = initial_memory(integrator, problem(u, fields["h"]), fields)
-        fields["memory"] = select(fields["fresh"] > 0.0, new, fields["memory"])
-        fields["fresh"] = 0.0
-        return {"s": places.to_list(fields)}
-
-    inputs = {"u": (len(dynamics.system.inputs),)} if dynamics.system.inputs else {}
-    return dynamics.trace(f"{integrator.name}.renew", renew, {"s": (places.size,), **inputs})

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
@@ -27,16 +26,16 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
-from bellcrank.sim.program import fixed_steps as fixed
 from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
 from bellcrank.sim.program.damping_stability import check_damping
 from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
+from bellcrank.sim.program.fixed_steps import FixedSteps
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
 from bellcrank.sim.program.step_limits import check_counts
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
-from bellcrank.sim.program.system_graphs import Dynamics
+from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
 from bellcrank.sim.run.batch_execution import (
     Backend,
@@ -65,8 +64,8 @@ from bellcrank.sim.settings import (
     Solver,
     StepMode,
     check_keywords,
+    grouped_settings,
     make_plan,
-    merged_settings,
     with_shortcuts,
 )
 from bellcrank.sim.system.element_forces import CHECKED_RUNS
@@ -146,10 +145,9 @@ class Simulator:
         **parts: Any,
     ) -> None:
         check_keywords(Simulator, parts, system)
-        shortcuts = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
-        self.solver = merged_settings(Solver, "solver", solver, shortcuts)
-        self.saving = merged_settings(Saving, "saving", saving, {"summary": summary})
-        self.where = merged_settings(Where, "where", where, {})
+        shortcuts: dict[str, Any] = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
+        shortcuts["summary"] = summary
+        self.solver, self.saving, self.where = grouped_settings(shortcuts, solver, saving, where)
         self.system = system(mechanism, **parts)
         self.integrator = integrator_of(self.solver.integrator)
         wrt = as_tuple("sensitivities", sensitivities, "names")
@@ -161,7 +159,7 @@ class Simulator:
             raise InputError(
                 "sensitivities do not support sampled controllers, which change the state discontinuously."
             )
-        self.dynamics = self._dynamics(wrt)
+        self.dynamics = system_dynamics(self.system, self.solver, wrt, self.summary.integrals, self.where.dtype)
         self._cache: dict[Any, Any] = {}
         self._memory = RowMemory()
         self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
@@ -169,15 +167,6 @@ class Simulator:
         self.events = () if events is None or _is_empty_list(events) else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
-
-    def _dynamics(self, wrt: tuple[str, ...]) -> Dynamics:
-        """Return the dynamics of a tree or of closed loops; no later code depends on which."""
-        constructor: Callable[..., Dynamics] = tree_dynamics
-        if self.system.mechanism.loops:
-            from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
-
-            constructor = partial(looped_dynamics, dtype=self.where.dtype)
-        return constructor(self.system, self.solver, wrt, self.summary.integrals)
 
     # -- what is made once
 
@@ -214,7 +203,7 @@ class Simulator:
         def make() -> Program:
             check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
-                return fixed.program(dynamics, self.integrator, self.summary, rows, dtype, check)
+                return FixedSteps(dynamics, self.integrator, self.summary, rows, dtype, check).program()
             return AdaptiveProgram(
                 dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
             ).program()
@@ -425,7 +414,8 @@ class Simulator:
             self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
-        check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
+        if plan.where.dtype != "float64":
+            check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
         y = self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
         with progress_message(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
@@ -637,18 +627,40 @@ def simulate(
         run.t, run.q, run["energy"]; run.stops; run.plot()
     """
     parts: dict[str, Any] = {"control": control} if control is not None else {}
-    solver_shortcuts = {"integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps}
-    simulator = Simulator(
-        mechanism,
-        events=events,
-        sensitivities=sensitivities,
-        solver=merged_settings(Solver, "solver", solver, {**solver_shortcuts, "method": method, "form": form}),
-        saving=merged_settings(Saving, "saving", saving, {"every": every, "keep": keep, "summary": summary}),
-        where=merged_settings(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads}),
-        **parts,
-    )
+    shortcuts = {
+        "integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps, "method": method,
+        "form": form, "every": every, "keep": keep, "summary": summary, "target": target, "dtype": dtype,
+        "threads": threads,
+    }  # fmt: skip
+    groups = grouped_settings(shortcuts, solver, saving, where)
+    simulator = Simulator(mechanism, None, None, events, sensitivities, None, None, None, *groups, **parts)
     run_inputs: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
     return simulator.run(seconds, q0, v0, x0, batch=batch, progress=progress, **run_inputs)
+
+
+def system_dynamics(
+    system: System, solver: Solver, wrt: tuple[str, ...], integrals: tuple[Integral, ...], dtype: str = "float64"
+) -> Dynamics:
+    """Return the dynamics of a tree or of closed loops; no later code depends on which.
+
+    Parameters
+    ----------
+    system
+        The system.
+    solver
+        Settings of the integration.
+    wrt
+        Names with respect to which states are differentiated.
+    integrals
+        Integrals over a run.
+    dtype
+        Floating-point type of the compiled code.
+    """
+    if not system.mechanism.loops:
+        return tree_dynamics(system, solver, wrt, integrals)
+    from bellcrank.sim.constraints.looped_dynamics import looped_dynamics  # only for mechanisms that have loops
+
+    return looped_dynamics(system, solver, wrt, integrals, dtype)
 
 
 _simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()

@@ -23,7 +23,7 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
-from bellcrank.sim.program.fixed_steps import initial_memory, select
+from bellcrank.sim.program.run_state import initial_fields, select
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import NamedVector, as_tuple
@@ -161,12 +161,7 @@ class ActionBuilder:
 
     def _open(self, c: Any, u: Any = ()) -> dict[str, Any]:
         fields, places = self.kept_layout.read(c), self.program.layout
-        values: dict[str, Any] = {name: [0.0] * _field_width(places, name) for name in ("memory", "summary")}
-        values |= dict.fromkeys(places.places.keys() - values.keys(), 0.0)
-        values |= {name: self._constant_counter(NEVER_TIME) for name in ("last", "next")} | {
-            "stride": self._constant_counter(1.0)
-        }
-        values |= dict.fromkeys(("input_steps", "bound"), NEVER_TIME) | {"h": self.h, "resolve": self.resolve}
+        values = initial_fields(places) | {"h": self.h, "resolve": self.resolve}
         values |= {name: x for name, x in fields.items() if name in places and x != []}
         values |= {"t": fields["n"].value * self.h, "live": where(fields["status"] > 0.0, 0.0, 1.0)}
         values["fresh"] = 1.0 if self.default_inputs else any_due(fields.get(PHASES, ()))  # inputs may have changed
@@ -212,12 +207,9 @@ class ActionBuilder:
             fresh[name] = [0.0] * len(old[name]) if isinstance(old[name], list) else 0.0
         fields = {name: select(new, x, old[name]) for name, x in fresh.items()} | {"y": select(new, first, old["y"])}
         if _field_width(self.kept_layout, "memory"):
-            begin_fields = {"t": 0.0, "y": first, "h": self.h}
-            fields["memory"] = select(
-                new,
-                initial_memory(self.integrator, self.dynamics.problem(self.default_inputs, self.h), begin_fields),
-                old["memory"],
-            )
+            problem = self.dynamics.problem(self.default_inputs, self.h)
+            memory = list(self.integrator.begin(problem, 0.0, first, self.h))
+            fields["memory"] = select(new, memory, old["memory"])
         return {"c": self.kept_layout.to_list(old | fields | start_counter | {"new": 0.0})}
 
     def _observe(self, c: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bellcrank.model import Mechanism
 from bellcrank.sim.quantity_checks import count, duration, positive
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import as_tuple
-from bellcrank.sim.settings import DEFAULT_STEP_S, Solver, available_target, merged_settings
+from bellcrank.sim.settings import DEFAULT_STEP_S, Solver, available_target, grouped_settings
 from bellcrank.sim.stepper.stepper import Stepper
 from bellcrank.sim.stepper.stepper_actions import StepperTask, observed_names
 from bellcrank.sim.system.systems import System, system
@@ -126,11 +126,10 @@ def stepper(
         y = env.step(u)                             # u: (4096, inputs), held for 0.02 s; or step(u, out=y)
         env.reward, env.ended, env.t, env.state
     """
-    parts = {"integrator": integrator, "step": step, "method": method, "form": form}
-    solver = merged_settings(Solver, "solver", solver, parts)
-    where = available_target(
-        merged_settings(Where, "where", where, {"target": target, "dtype": dtype, "threads": threads})
-    )
+    shortcuts = {"integrator": integrator, "step": step, "method": method, "form": form}
+    shortcuts |= {"target": target, "dtype": dtype, "threads": threads}
+    solver, _, where = grouped_settings(shortcuts, solver, None, where)
+    where = available_target(where)
     plant_system = _force_driven_system(plant) if isinstance(plant, Mechanism) else plant
     if isinstance(plant_system, System) and plant_system.mechanism.loops and solver.form == "auto":
         solver = replace(solver, form="projected")
