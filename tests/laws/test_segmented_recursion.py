@@ -136,8 +136,7 @@ def test_graph_has_fine_segments_and_kernels_merge_them() -> None:
     assert spans[1] - spans[0] == spans[2] - spans[1] < 100
     fine = graph(zoo.chain(256), "forward_dynamics", "dca")
     assert isinstance(fine, Recursion)
-    assert fine.recut is not None
-    assert 2 * fine.recut(4, 128).count().arithmetic < fine.count().arithmetic
+    assert 2 * fine.divided(4, 128).count().arithmetic < fine.count().arithmetic
 
 
 def test_the_schedule_of_two_cores_can_be_followed() -> None:

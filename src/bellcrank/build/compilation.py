@@ -69,7 +69,12 @@ def build_kernel(job: Job, backend: Target) -> Kernel:
     index = store.key(*job.key, *backend.key, code_fingerprint()) if job.key else ""
     facts, code, cached = _load_cached(index, backend) if index else (None, None, False)
     cached_method = facts["method"] if facts else ""  # the cached method, even if others were added
-    traced = cache(lambda: fit_segments(*job.graph(cached_method), backend))
+
+    @cache
+    def traced() -> tuple[str, Graph]:
+        method, graph = job.graph(cached_method)
+        return method, graph.divided(*backend.segments)
+
     if facts is None:
         with progress.garbage_collection_paused(), progress.progress_message(f"tracing {job.name}"):
             method, graph = traced()
@@ -99,27 +104,9 @@ def build_kernel(job: Job, backend: Target) -> Kernel:
     return kernel
 
 
-def fit_segments(method: str, graph: Graph, backend: Target) -> tuple[str, Graph]:
-    """Return the method and the graph, divided into as many segments as the target uses.
-
-    Parameters
-    ----------
-    method
-        Name of the method.
-    graph
-        A graph; if build/segmented_recursion.py made it, it can be divided again.
-    backend
-        The target.
-    """
-    if (recut := getattr(graph, "recut", None)) and (cut := getattr(backend, "segments", None)):
-        return method, recut(*cut)
-    return method, graph
-
-
 def uses_several_cores(graph: Graph, backend: Target) -> bool:
     """Return whether several cores of target `backend` would share the work of `graph` on one state."""
-    used = getattr(backend, "used", None)
-    return used is not None and used(fit_segments("", graph, backend)[1]) > 1
+    return backend.used(graph.divided(*backend.segments)) > 1
 
 
 def _load_cached(index: str, backend: Target) -> tuple[dict[str, Any] | None, Any, bool]:

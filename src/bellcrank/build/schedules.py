@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
-from bellcrank.build.compilation import fit_segments, uses_several_cores
+from bellcrank.build.compilation import uses_several_cores
 from bellcrank.dynamics import Method
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.target import Target
@@ -211,7 +211,7 @@ def method_schedule(
         from bellcrank.emit.cores.target import Cores
 
         target = Cores(target_machine)
-        return MethodSchedule(method_name, target.schedule(fit_segments(method_name, graph, target)[1]))
+        return MethodSchedule(method_name, target.schedule(graph.divided(*target.segments)))
     if not (isinstance(graph, Recursion) and list_scheduling.is_place_scheduled(graph, target_machine)):
         _warn_if_long(graph)
     return MethodSchedule(method_name, list_scheduling.schedule(graph, target_machine, level or "auto"))

@@ -72,7 +72,12 @@ class _PlaceBuilder:
 
 
 def segmented_graph(
-    name: str, tree: Tree, inputs: dict[str, Shape], most: int | None = None, shortest: int = 1
+    name: str,
+    tree: Tree,
+    inputs: dict[str, Shape],
+    most: int | None = None,
+    shortest: int = 1,
+    divide: Callable[[int | None, int], Recursion] | None = None,
 ) -> Recursion | None:
     """Return the divided graph of forward dynamics, or None if no branch is long enough.
 
@@ -88,6 +93,8 @@ def segmented_graph(
         Maximal number of segments of a branch; None for as many as possible.
     shortest
         Minimal length of a segment, in bodies.
+    divide
+        Divides the graph again, see `Graph.divided`.
     """
     class_of_link, places, cut = _class_numbers(tree), _PlaceBuilder(), False
     for row in branches(tree):
@@ -106,7 +113,7 @@ def segmented_graph(
             places.add_chain(row[stop:], last, closed=True)
         else:
             places.add("end", last)
-    return _segmented_recursion(name, tree, inputs, places) if cut else None
+    return _segmented_recursion(name, tree, inputs, places, divide) if cut else None
 
 
 def has_long_branch(tree: Tree) -> bool:
@@ -126,7 +133,7 @@ def _class_numbers(tree: Tree) -> Array:
 def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> Recursion:
     """Return the graph divided as finely as possible; targets divide it again into the segments they need.
 
-    The finest division gives the cost at its best. The attribute `recut` makes another one.
+    The finest division gives the cost at its best. `Graph.divided` makes another one.
 
     Parameters
     ----------
@@ -138,14 +145,15 @@ def finest_segmented_graph(name: str, tree: Tree, inputs: dict[str, Shape]) -> R
         Shapes of the inputs.
     """
 
-    def recut(most: int | None, shortest: int) -> Recursion:
+    def divide(most: int | None, shortest: int) -> Recursion:
         recursion = None
         while recursion is None:
             recursion, shortest = segmented_graph(name, tree, inputs, most, shortest), shortest // 2
         return recursion
 
-    recursion = recut(None, 1)
-    recursion.__dict__["recut"] = recut
+    recursion = segmented_graph(name, tree, inputs, divide=divide)
+    if recursion is None:
+        raise ValueError("the tree has no branch that is long enough to be divided")
     return recursion
 
 
@@ -169,7 +177,13 @@ def _segment_lengths(classes_of_bodies: Sequence[int], most: int | None, shortes
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
-def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builder: _PlaceBuilder) -> Recursion:
+def _segmented_recursion(
+    name: str,
+    tree: Tree,
+    inputs: dict[str, Shape],
+    builder: _PlaceBuilder,
+    divide: Callable[[int | None, int], Recursion] | None,
+) -> Recursion:
     n, names = len(builder.contents), list(inputs)
     child_count = Counter(builder.parent)
     place_of_link = [builder.place_of_link[i] for i in range(len(tree.links))]
@@ -205,6 +219,5 @@ def _segmented_recursion(name: str, tree: Tree, inputs: dict[str, Shape], builde
         builder.parent, cells, periodic_runs(cells, sorted(set(builder.run_begins))), elements, chained=True
     )
     tables += [np.zeros((0, 0))] * len(CONNECTORS)
-    return Recursion(
-        name, inputs, ("forward_dynamics", tree.nv), trace_cells(parts, places, names), tables, places, True
-    )
+    output, traced = ("forward_dynamics", tree.nv), trace_cells(parts, places, names)
+    return Recursion(name, inputs, output, traced, tables, places, has_parallel_runs=True, divide=divide)

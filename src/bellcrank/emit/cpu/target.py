@@ -42,6 +42,10 @@ class Cpu:
         h = host()  # the number of threads only decides which batches the Python entry accepts
         return "cpu", self.dtype, str(min(self.threads, 2)), h.cpu, h.features, h.llvm
 
+    def used(self, graph: Graph) -> int:
+        """Return the number of cores that share the work of `graph` on one state: always one."""
+        return 1
+
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the pair of `graphs` that will be fastest by the cost model."""
         from bellcrank.emit.cpu.costs import cheapest  # not needed for code from the cache

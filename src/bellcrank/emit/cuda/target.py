@@ -36,6 +36,10 @@ class Cuda:
         """Number of parallel segments of a branch (None: any) and the least bodies of one."""
         return None, MIN_SEGMENT_BODIES
 
+    def used(self, graph: Graph) -> int:
+        """Return the number of processor cores that share the work of `graph` on one state: always one."""
+        return 1
+
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the fastest of `graphs`, pairs of method and graph."""
         if any(_has_rolled_bodies(g) for _, g in graphs):
