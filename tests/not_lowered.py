@@ -67,8 +67,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.gpu_kernel: MAX_STRIDE_ELEMENTS
         emit.equations.polynomial: MAX_TERMS MAX_PRODUCT_WORK
         emit.equations.sheet: GROUPING_TERMS
-        graph.linear_solve: MAX_WRITTEN_OPERATIONS
-        graph.recursion: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
+        graph.loop_graph: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
         graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
         sim.gradient.adjoint_sweeps: UNLIMITED_TICKS
         sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL

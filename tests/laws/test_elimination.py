@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.actuators import DCMotor
 from bellcrank.errors import InputError
-from bellcrank.graph import Graph, linear_solve, trace
-from bellcrank.graph.linear_solve import LoopGraph, LUFactors, Substitution
+from bellcrank.graph import Graph, loop_graph, trace
+from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution
 from bellcrank.model import Mechanism
 from bellcrank.sim.program import tree_dynamics
 from bellcrank.sim.run.simulator import Simulator
@@ -54,7 +54,7 @@ def test_elimination_solves_linear_systems(n: int, seed: int) -> None:
     found = graph.evaluate(A=A, b=b)["x"]
     close(found, np.linalg.solve(A, b[..., None])[..., 0], 1e-12)
     for g in graph.calls:
-        if isinstance(g, LoopGraph):
+        if isinstance(g, LinearSystem):
             values = {"A": A} if isinstance(g, LUFactors) else {"rows": A, "reciprocal": b, "b": b}
             for name, array in g.evaluate(**values).items():
                 close(array, g.written.evaluate(**values)[name], 1e-9)
@@ -98,8 +98,8 @@ def test_derivatives_are_those_of_the_solution() -> None:
 
 
 def test_oversized_system_raises_when_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_solve, "MAX_WRITTEN_OPERATIONS", 100)
-    with pytest.raises(InputError, match=r"solves 9 equations.*one by one"):
+    monkeypatch.setattr(loop_graph, "MAX_WRITTEN_OPERATIONS", 100)
+    with pytest.raises(InputError, match=r"has 9 equations.*one by one"):
         _ = LUFactors("factors", matrix_map(9), "x").nodes
 
 
@@ -178,7 +178,7 @@ def test_a_long_chain_steps_as_exactly_as_by_an_explicit_method() -> None:
     fine = bc.simulate(m, 0.02, q, integrator="dopri5", tolerance=1e-11)
     close(run.q[-1], fine.q[-1], 1e-7)
     tick = s.program(None).tick
-    assert sum(isinstance(g, LoopGraph) for g in tick.calls) == 2
+    assert sum(isinstance(g, LinearSystem) for g in tick.calls) == 2
 
 
 @pytest.mark.parametrize(("integrator", "share"), [("rodas4", 0.25), ("midpoint", 0.5)])

@@ -11,9 +11,9 @@ import pytest
 from bellcrank import simulate, zoo
 from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph, loop_levels, trace
+from bellcrank.graph.graph import structure
 from bellcrank.graph.loop_levels import GraphLevels
 from bellcrank.graph.loop_rolling import ArraySlice, GraphCall, RolledGraph, SinCos, roll
-from bellcrank.graph.program import structure
 from bellcrank.nodes.ops import OPS
 from bellcrank.scalar import cos, fabs, maximum, sin, where
 from bellcrank.sim.run import lane_blocks

@@ -101,7 +101,7 @@ def test_machines_can_execute_place_schedules(name: str, kind: str) -> None:
 
 def test_large_ones_are_laid_out_without_being_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large ones use clusters of affordable length; a wide tree keeps all processors busy."""
-    monkeypatch.setattr("bellcrank.graph.recursion.MAX_WRITTEN_OPERATIONS", 1000)
+    monkeypatch.setattr("bellcrank.graph.loop_graph.MAX_WRITTEN_OPERATIONS", 1000)
     monkeypatch.setattr(list_scheduling, "MAX_SINGLE_OPERATIONS", 1000)
     m = bc.zoo.tree(127)
     s = bc.schedule(m, machine="complete:8", method="aba")

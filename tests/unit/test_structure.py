@@ -8,7 +8,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.graph import trace
-from bellcrank.graph.program import structure
+from bellcrank.graph.graph import structure
 from bellcrank.sim.run import lane_blocks
 from carts import plant
 

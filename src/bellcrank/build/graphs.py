@@ -19,7 +19,7 @@ from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline
-from bellcrank.graph.recursion import MAX_WRITTEN_OPERATIONS
+from bellcrank.graph.loop_graph import MAX_WRITTEN_OPERATIONS
 from bellcrank.model import Mechanism, Tree, regrouped
 
 if TYPE_CHECKING:

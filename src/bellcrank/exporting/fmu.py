@@ -31,9 +31,10 @@ from bellcrank.exporting.compilers import (
 from bellcrank.exporting.export_content import Export, ignore_progress
 from bellcrank.exporting.fmi_variables import FmiVariables
 from bellcrank.exporting.model_header import header_text, step_macros
-from bellcrank.graph import Graph, Ports, Recursion
+from bellcrank.graph import Graph, Ports
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline
+from bellcrank.graph.recursion import recursions
 from bellcrank.nodes.tape import Tape
 from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL
 
@@ -156,7 +157,7 @@ def unknowns_graph(s: ExportedProgram) -> Graph:
 def has_rolled_loops(s: ExportedProgram) -> bool:
     """Return whether link classes of the stepper `s` are rolled loops; then those of its derivatives are, too."""
     called = [*s.slope.calls, *s.observe.calls]
-    return any(isinstance(g, Recursion) for g in called) and not any(g.only for g in called)
+    return any(map(recursions, called)) and not any(g.only for g in called)
 
 
 def derivative_graphs(s: ExportedProgram, version: int) -> dict[str, Graph]:

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
+from bellcrank.graph.graph import Array, Count, Graph, Shape, structure, trace
+from bellcrank.graph.inline import without_calls
+from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.nodes.node import ColumnwiseNote, Node, Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
@@ -24,27 +26,32 @@ MIN_COLUMNS = 3  # columns; fewer are not worth a loop
 MIN_ADJACENT_COLUMNS = 4  # adjacent columns that are stored together
 
 
-class ColumnGraph(Graph):
+class ColumnGraph(LoopGraph):
     """x[:, k] = body(shared, given[:, k]), for k below `number`."""
-
-    opaque = True
-
-    def __init__(self, body: Graph, count: int) -> None:
-        inputs = {"shared": body.inputs["shared"], "given": (*body.inputs["given"], count)}
-        self.__dict__.update(name=f"{body.name}s", inputs=inputs, only="", body=body, number=count)
 
     body: Graph
     number: int
 
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        """Shapes of the outputs, by name."""
-        return {"x": (*self.body.shapes["x"], self.number)}
+    def __init__(self, body: Graph, count: int) -> None:
+        inputs: dict[str, Shape] = {"shared": body.inputs["shared"], "given": (*body.inputs["given"], count)}
+        super().__init__(f"{body.name}s", inputs, {"x": (*body.shapes["x"], count)}, body=body, number=count)
 
     @property
-    def calls(self) -> list[Graph]:
-        """Called graphs: none."""
-        return []
+    def extent(self) -> str:
+        """Number of columns, for messages."""
+        return f"{self.number} columns"
+
+    def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
+        """Return the number of columns and the code of one; `known` as in `structure`."""
+        return type(self).__name__, self.number, structure(self.body, known)
+
+    def write_out(self) -> Graph:
+        """Return the graph of all columns, one after the other."""
+
+        def columns(shared: Array, given: Array) -> dict[str, Any]:
+            return {"x": np.stack([self.body.call(shared=shared, given=x)["x"] for x in given.T], axis=-1)}
+
+        return without_calls(trace(self.name, columns, self.inputs))
 
     @property
     def size(self) -> int:
@@ -60,11 +67,6 @@ class ColumnGraph(Graph):
         shared, given = np.asarray(values["shared"]), np.asarray(values["given"])
         results = self.body.evaluate(shared=shared[..., None, :], given=np.swapaxes(given, -1, -2))
         return {"x": np.swapaxes(results["x"], -1, -2)}
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        """Not available: targets emit the body as a loop."""
-        raise NotImplementedError("a target that accepts column graphs emits their body as a loop")
 
 
 @dataclass(eq=False)

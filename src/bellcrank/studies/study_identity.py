@@ -25,7 +25,8 @@ import numpy as np
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
-from bellcrank.graph.program import Ports, Program, structure
+from bellcrank.graph.graph import structure
+from bellcrank.graph.program import Ports, Program
 from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.parameters.free import Free

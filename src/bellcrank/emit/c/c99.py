@@ -36,7 +36,7 @@ from bellcrank.emit.c.routine import (
 )
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
-from bellcrank.graph.linear_solve import LoopGraph
+from bellcrank.graph.linear_solve import LinearSystem
 from bellcrank.graph.loop_levels import roll_if_worthwhile
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
@@ -92,8 +92,8 @@ def build_routines(
     static
         Make the graphs' own functions static, too.
     """
-    for recursion in (g for g in graphs.values() if isinstance(g, Recursion)):
-        recursion.check_whole()
+    for graph in graphs.values():
+        graph.check_whole()
     public, names = {id(g): name for name, g in graphs.items()}, dict(used_names or {}) | dict.fromkeys(graphs, 0)
     inner = {id(g): g for graph in graphs.values() for g in graph.functions}
     function_names = {
@@ -115,7 +115,7 @@ def routine(graph: Graph, d: Declaration) -> Routine:
     """Return the C function of `graph`, declared as `d`: rolled loops over identical parts, or straight lines."""
     if isinstance(graph, Recursion):
         return RolledText(graph, d)
-    if isinstance(graph, LoopGraph):
+    if isinstance(graph, LinearSystem):
         return EliminationText(graph, d)
     if (rolled := roll_if_worthwhile(graph)) is not None:
         return ArrayLoopText(graph, d, rolled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellcrank.emit.c.routine import FIXED_LOOPS, Declaration, Routine, unique_name
-from bellcrank.graph.linear_solve import LoopGraph, LUFactors
+from bellcrank.graph.linear_solve import LinearSystem, LUFactors
 
 ELIMINATION = """for (int {k} = 0; {k} < {n}; ++{k}) {{
     const {real} {r} = {one} / {rows}[{n} * {k} + {k}];
@@ -46,7 +46,7 @@ class EliminationText(Routine):
 
     loops = FIXED_LOOPS
 
-    def __init__(self, graph: LoopGraph, d: Declaration) -> None:
+    def __init__(self, graph: LinearSystem, d: Declaration) -> None:
         super().__init__(graph, d)
         self.system = graph
         letters = ("i", "j", "k", "r", "f", "unit", "column")

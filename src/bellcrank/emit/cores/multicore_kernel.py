@@ -19,6 +19,7 @@ from bellcrank.emit.cpu.machine_code import poisoning
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.recursion import has_parallel_runs
 from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.partitioning import partitioned_schedule, single_processor
 
@@ -59,7 +60,7 @@ def plan_schedule(g: Graph, m: Machine, dtype: str) -> Schedule:
 
     On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
     """
-    if isinstance(g, Recursion) and g.has_parallel_runs:
+    if has_parallel_runs(g):
         from bellcrank.emit.cores.wave_cores import wave_schedule
 
         return wave_schedule(g, m, host().lanes(dtype), dtype)
@@ -82,7 +83,7 @@ def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
     dtype
         Type of the numbers.
     """
-    if isinstance(g, Recursion) and g.has_parallel_runs:
+    if has_parallel_runs(g):
         return schedule.speedup
     stays = streams.fused_into(g, dtype)
     one = single_processor(g, schedule.machine, stays)

@@ -12,7 +12,8 @@ from bellcrank.emit.cores import multicore_kernel as cores
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
-from bellcrank.graph import Graph, Recursion
+from bellcrank.graph import Graph
+from bellcrank.graph.recursion import has_parallel_runs
 from bellcrank.scheduling import Machine, Schedule
 
 
@@ -57,12 +58,12 @@ class Cores:
 
     def used(self, graph: Graph) -> int:
         """Return the number of cores that compute `graph`."""
-        if isinstance(graph, Recursion) and graph.has_parallel_runs:
+        if has_parallel_runs(graph):
             return cores.sharing_cores(graph, self.machine, self.dtype)
         return self.schedule(graph).used
 
     def _text(self, graph: Graph, used: int) -> str:
-        if isinstance(graph, Recursion) and graph.has_parallel_runs:
+        if has_parallel_runs(graph):
             return self._one.with_python_entry(cores.wave_source(graph, used, self.dtype), graph)
         return self._one.with_python_entry(cores.source(graph, self.schedule(graph), self.dtype), graph)
 

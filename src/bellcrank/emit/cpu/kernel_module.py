@@ -17,7 +17,7 @@ from bellcrank.emit.llvm.lanes import Writer, library_declarations, prefetch_fun
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.output_layout import NO_COLUMNS
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, WINDOW_NODES, chunks, items, order, split_trig
-from bellcrank.graph import Graph, Recursion
+from bellcrank.graph import Graph
 from bellcrank.graph.columns import outline_columns
 from bellcrank.graph.loop_levels import MIN_LOOP_ELEMENTS
 from bellcrank.quoting import comment, symbol
@@ -49,7 +49,7 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
     chunk
         Items in a function; CHUNK_ITEMS by default.
     """
-    if isinstance(graph, Recursion) or graph.calls or is_rolled(graph):
+    if graph.opaque or graph.calls or is_rolled(graph):
         from bellcrank.emit.cpu import recursion_module  # imports this module
 
         return recursion_module.source(graph, width, dtype)
@@ -81,7 +81,7 @@ def is_chunked(graph: Graph) -> bool:
 
 def is_deferred(graph: Graph) -> bool:
     """Return True if scalar code and batch code of `graph` are compiled separately (deferred_batch.py)."""
-    return not isinstance(graph, Recursion) and not graph.calls and is_chunked(graph) and not is_rolled(graph)
+    return not graph.opaque and not graph.calls and is_chunked(graph) and not is_rolled(graph)
 
 
 def is_rolled(graph: Graph) -> bool:

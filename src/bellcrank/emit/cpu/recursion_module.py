@@ -19,6 +19,7 @@ from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
 from bellcrank.emit.llvm.subroutines import Routines, routines
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.graph import Graph, Recursion
+from bellcrank.graph.recursion import has_parallel_runs, recursions
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import comment, symbol
 
@@ -61,17 +62,16 @@ def scalar_code(r: Graph, width: int, dtype: str) -> RecursionCode | Waves | _Ro
 
     `width` is the number of lanes of a vector of `dtype`.
     """
-    if isinstance(r, Recursion) and r.has_parallel_runs:
+    if has_parallel_runs(r):
         return Waves(r, width, dtype, "single")
     return _loop_code(r, 1, width, dtype, "single")
 
 
 def source(r: Graph, width: int, dtype: str) -> str:
     """Return the module of `r`; `width` is the number of lanes of a vector of `dtype`."""
-    if isinstance(r, Recursion):
-        r.check_whole()
+    r.check_whole()
     code = scalar_code(r, width, dtype)
-    parts = sum(len(g.cells) for g in (r, *r.calls) if isinstance(g, Recursion))
+    parts = sum(len(g.cells) for g in recursions(r))
     kinds = f"{r.count().arithmetic} operations, {parts} kinds of parts"
     head = f"; {comment(r.name)}: {kinds}, {width} lanes of {dtype}"
     texts = [

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bellcrank.emit.cuda.lane_code import HEAD, LaneWriter, copy_function, lane_kernel, sincos_function
 from bellcrank.emit.cuda.ptx import disable_unrolling, ptx
 from bellcrank.emit.llvm.subroutines import routines
-from bellcrank.graph import Graph, Recursion
+from bellcrank.graph import Graph
 from bellcrank.quoting import comment, symbol
 
 
@@ -29,8 +29,7 @@ class StateLoopCode:
 
 def state_loop_code(graph: Graph, dtype: str = "float64") -> StateLoopCode:
     """Return the code of `graph` with rolled loops, for the type `dtype`."""
-    if isinstance(graph, Recursion):
-        graph.check_whole()
+    graph.check_whole()
     state_routines, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
     inputs = {f"in_{symbol(name)}": math.prod(shape) for name, shape in graph.inputs.items()}
     outputs = {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}

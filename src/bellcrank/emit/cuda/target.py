@@ -13,6 +13,7 @@ from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.graph.loop_levels import roll_if_worthwhile
+from bellcrank.graph.recursion import has_parallel_runs, recursions
 
 # Operations up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more.
 MAX_UNROLLED_OPERATIONS = 15_000
@@ -42,8 +43,8 @@ class Cuda:
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the fastest of `graphs`, pairs of method and graph."""
-        if any(_has_rolled_bodies(g) for _, g in graphs):
-            return min(graphs, key=lambda pair: (not _has_rolled_bodies(pair[1]), pair[1].count().arithmetic))
+        if any(recursions(g) for _, g in graphs):
+            return min(graphs, key=lambda pair: (not recursions(pair[1]), pair[1].count().arithmetic))
         from bellcrank.emit.cuda import batch_kernel  # not needed for kernels that come from the cache
 
         return batch_kernel.cheapest(graphs, self.dtype)
@@ -84,14 +85,14 @@ class Cuda:
         return {"texts": kernel_texts}, kernel_texts, False
 
     def _has_parallel_runs(self, graph: Graph) -> TypeGuard[Recursion]:
-        return self.waves and isinstance(graph, Recursion) and graph.has_parallel_runs
+        return self.waves and has_parallel_runs(graph)
 
     def in_loops(self, graph: Graph) -> bool:
         """Return whether `graph` is compiled to rolled loops over link classes or over similar array elements.
 
         Unrolled, a thread would have more values than it can hold.
         """
-        if _has_rolled_bodies(graph):
+        if recursions(graph):
             return self.dtype == "float64" or graph.count().arithmetic > MAX_UNROLLED_OPERATIONS
         return not graph.calls and roll_if_worthwhile(graph) is not None
 
@@ -111,11 +112,6 @@ class Cuda:
 
             return StateKernel(about, StateLoopCode(**code))
         return CudaKernel(about, code)
-
-
-def _has_rolled_bodies(graph: Graph) -> bool:
-    """Return whether the graph contains rolled loops over link classes."""
-    return any(isinstance(g, Recursion) for g in (graph, *graph.calls))
 
 
 def _inline_calls(graph: Graph) -> Graph:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from bellcrank.emit.llvm.lanes import Writer
-from bellcrank.graph.linear_solve import LoopGraph, LUFactors
+from bellcrank.graph.linear_solve import LinearSystem, LUFactors
 
 WIDE_ELEMENTS = 8  # elements of a row processed at once
 
@@ -20,7 +20,7 @@ class LinearSolveCode:
 
     def __init__(
         self,
-        graph: LoopGraph,
+        graph: LinearSystem,
         lanes: int,
         trig_width: int,
         dtype: str,

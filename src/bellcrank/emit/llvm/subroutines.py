@@ -70,7 +70,7 @@ def _function_text(
         loops = RecursionCode(graph, lanes, trig_width, dtype, name)
         loops.w = writer(lanes, dtype)
         return loops.text(), loops.size
-    if isinstance(graph, linear_solve.LoopGraph):
+    if isinstance(graph, linear_solve.LinearSystem):
         solver = LinearSolveCode(graph, lanes, trig_width, dtype, name, called)
         solver.w = writer(lanes, dtype)
         return solver.text(), solver.size

@@ -23,8 +23,9 @@ from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS
 from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace
 from bellcrank.errors import warn
-from bellcrank.graph import Layout, Program, Recursion
+from bellcrank.graph import Layout, Program
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
+from bellcrank.graph.recursion import recursions
 from bellcrank.sim.program.step_check import RESULT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics, RunGroup
 from bellcrank.sim.run.batch_execution import Batch, ProgressReporter, RowMemory, RunRows
@@ -255,7 +256,7 @@ class GpuBackend:
 
 def _has_recursions(program: Program) -> bool:
     """Return True if bodies of a link class share code."""
-    return any(isinstance(g, Recursion) for graph in program.graphs.values() for g in graph.calls)
+    return any(map(recursions, program.graphs.values()))
 
 
 def is_shared(x: Array) -> bool:

@@ -20,7 +20,7 @@ from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.graph import Program
-from bellcrank.graph.program import structure
+from bellcrank.graph.graph import structure
 
 Array = np.ndarray[Any, Any]
 PROGRESS_INTERVAL_S = 0.05  # seconds between looks at Ctrl-C and at the progress
