@@ -1,9 +1,8 @@
 """Spilling to shared memory: where more values are live than registers can hold, those needed last are spilled.
 
-The rule is Belady's (IBM Systems Journal 5, 1966): of all values in registers, spill the one whose next use is furthest
-away. A spilled value has a slot in shared memory, one word for each thread of the block, and is reloaded before that
-use. An input is never spilled: it is dropped, and read again from its array. The same applies to values of another
-member of a team, which lie in the mailbox.
+The rule is Belady's (emit/llvm/register_file.py). A spilled value has a slot in shared memory, one word for each thread
+of the block, and is reloaded before its next use. An input is never spilled: it is dropped, and read again from its
+array. The same applies to values of another member of a team, which lie in the mailbox.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bellcrank.emit.cuda.units import Unit
+from bellcrank.emit.llvm.register_file import RegisterFile
 from bellcrank.graph import Node
 
 
@@ -72,17 +72,13 @@ class _SlotAllocator:
             self.free.append(self.slot_of.pop(serial))
 
 
-class _Registers:
+class _Registers(RegisterFile):
     """Values in registers, and the steps that led to them."""
 
     def __init__(self, sequence: Sequence[Unit], register_limit: int, rereadable: Collection[int]) -> None:
-        self.register_limit, self.rereadable = register_limit, rereadable
-        self.uses: dict[int, list[int]] = {}  # future uses of each value, the next one last
-        for i in range(len(sequence) - 1, -1, -1):
-            for serial in sequence[i].used_serials:
-                self.uses.setdefault(serial, []).append(i)
+        super().__init__([unit.used_serials for unit in sequence], register_limit, int)
+        self.rereadable = rereadable
         self.steps: list[SpillStep] = []
-        self.resident: dict[int, Node] = {}
         self.slots = _SlotAllocator()
         self.max_registers = 0
 
@@ -96,14 +92,12 @@ class _Registers:
                     self.steps.append(SpillStep("reload", None, n, self.slots.slot_of[serial]))
                 resident[serial] = n
         for serial in unit.used_serials:
-            later = self.uses[serial]
-            later.pop()
-            if not later:
+            if self.read(serial):
                 del resident[serial]
                 needed.discard(serial)
                 self.slots.release(serial)
         used_results = [n for n in unit.defines if n.serial in self.uses]
-        if len(resident) + len(used_results) > self.register_limit:
+        if len(resident) + len(used_results) > self.limit:
             self._make_room(len(used_results), needed)
         self.steps.append(SpillStep("compute", unit))
         for n in used_results:
@@ -112,12 +106,8 @@ class _Registers:
             self.max_registers = len(resident)
 
     def _make_room(self, wanted: int, keep: Collection[int]) -> None:
-        while len(self.resident) + wanted > self.register_limit:
-            candidates = [(self.uses[serial][-1], serial) for serial in self.resident if serial not in keep]
-            if not candidates:
-                return
-            _, serial = max(candidates)
-            node = self.resident.pop(serial)
+        for node in self.evict(wanted, keep):
+            serial = node.serial
             if self._is_rereadable(node) or serial in self.slots.slot_of:
                 self.steps.append(SpillStep("drop", node=node))
             else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.spilling import SpillStep
 from bellcrank.emit.cuda.team import BARRIER
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.multiply_add import fused
 from bellcrank.graph import Node
 
 
@@ -99,11 +101,4 @@ class ThreadCode:
         product = self.units.fused_product(node)
         if product is None:
             return self.arithmetic.op(node.op, *(self.value(a) for a in node.args))
-        a, b = node.args
-        x, y = (self.value(p) for p in product.args)
-        z = self.value(b if a is product else a)
-        if node.op == "sub" and a is product:
-            z = self.arithmetic.op("neg", z)
-        elif node.op == "sub":
-            y = self.arithmetic.op("neg", y)
-        return self.arithmetic.fma(x, y, z)
+        return fused(node, product, self.value, partial(self.arithmetic.op, "neg"), self.arithmetic.fma)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from bellcrank.emit.llvm.multiply_add import single_use_products, use_counts
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 
@@ -48,13 +49,7 @@ class Units:
     @cached_property
     def use_counts(self) -> Mapping[int, int]:
         """Number of uses of each node; an output counts two more, because it must exist."""
-        uses = dict.fromkeys((n.serial for n in self.graph.nodes), 0)
-        for n in self.graph.nodes:
-            for a in n.operands:
-                uses[a.serial] += 1
-        for serial in self.outputs:
-            uses[serial] += 2
-        return uses
+        return use_counts(self.graph)
 
     @cached_property
     def outputs(self) -> set[int]:
@@ -69,7 +64,7 @@ class Units:
     def _fused_products(self) -> dict[int, Node]:
         """Fused product of each sum.
 
-        First come products with a single use, as on the CPU (emit/llvm/llvm_printer.py); then products used only by
+        First come products with a single use, as on the CPU; then products used only by
         sums that have none yet: repeating the multiplication in each of them costs nothing, and the product itself is
         saved.
         """
@@ -77,12 +72,7 @@ class Units:
         for n in self.graph.nodes:
             for a in {id(a): a for a in n.operands}.values():
                 users.setdefault(a.serial, []).append(n)
-        product_of: dict[int, Node] = {}
-        for n in self.graph.nodes:
-            if n.op in ("add", "sub"):
-                single = [a for a in n.operands if a.op == "mul" and self.use_counts[a.serial] == 1]
-                if single:
-                    product_of[n.serial] = max(single, key=lambda a: a.serial)
+        product_of = single_use_products(self.graph, self.use_counts)
         for a in reversed(self.graph.nodes):
             product_users = users.get(a.serial, ())
             if (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm import calls, lanes, multiply_add, software_pipelining
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
@@ -96,8 +96,8 @@ class LLVMPrinter:
         self.free_slots: list[int] = []
         self.value_names: dict[int, str] = {}  # node -> value, in the chunk being printed
         self.check_terms: list[str] = []  # terms that the chunk adds to slot 0
-        self.use_counts = _use_counts(graph)
-        self.products = {n.serial: p for n in graph.nodes if (p := self._product(n)) is not None}
+        self.use_counts = multiply_add.use_counts(graph)
+        self.products = multiply_add.single_use_products(graph, self.use_counts)
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
@@ -110,18 +110,6 @@ class LLVMPrinter:
         self.range_bits = ""  # range bits of its angles, see `sincos.out_of_range`
 
     # -- fused operations and the check of inputs
-
-    def _product(self, node: Node) -> Node | None:
-        """Return the operand of a sum that joins it in a fused multiply-add.
-
-        It is the later product, so that the other one need not wait.
-        """
-        product = None
-        if node.op in ("add", "sub"):
-            for a in node.operands:
-                if a.op == "mul" and self.use_counts[a.serial] == 1 and (product is None or a.serial > product.serial):
-                    product = a
-        return product
 
     def _fused(self) -> set[int]:
         products = {product.serial for product in self.products.values()}
@@ -400,16 +388,16 @@ class LLVMPrinter:
         return self.w.let(IR_TEMPLATES[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
 
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
-        """Emit x y + z, x y - z or z - x y, rounded once; or the negative of it."""
-        a, b = node.args
-        x, y = (self.value(p) for p in product.args)
-        z = self.value(b if a is product else a)
-        t = self.w.type
-        if (node.op == "sub" and a is product) is not minus:
-            z = self.w.let(f"fneg {t} {z}")
-        if (node.op == "sub" and a is not product) is not minus:
-            y = self.w.let(f"fneg {t} {y}")
-        return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {x}, {t} {y}, {t} {z})", "v")
+        """Emit a sum with its product; with `minus` the negative of it."""
+        w, t = self.w, self.w.type
+        return multiply_add.fused(
+            node,
+            product,
+            self.value,
+            lambda x: w.let(f"fneg {t} {x}"),
+            lambda x, y, z: w.let(f"call {t} @llvm.fma.{w.mangled}({t} {x}, {t} {y}, {t} {z})", "v"),
+            minus,
+        )
 
     def _trig(self, item: Item) -> None:
         """Store the angles in the workspace and call @sincos once; results stay there until they are used."""
@@ -468,16 +456,3 @@ class LLVMPrinter:
         self.store_values([n for n in nodes if n.serial not in self.slots])
         for n in nodes:
             self.value_names.pop(n.serial, None)
-
-
-def _use_counts(graph: Graph) -> dict[int, int]:
-    """Return the number of uses of each node; an output counts twice, as it must exist and cannot be fused away."""
-    uses: dict[int, int] = {n.serial: 0 for n in graph.nodes}
-    for node in graph.nodes:
-        for a in node.operands:
-            uses[a.serial] += 1
-    for array in graph.outputs.values():
-        for x in array.flat:
-            if isinstance(x, Node):
-                uses[x.serial] += 2
-    return uses

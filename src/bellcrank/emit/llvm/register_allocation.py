@@ -1,9 +1,8 @@
 """Register allocation for straight-line code, and spill slots for arguments and results of calls.
 
-If a value must be spilled, it is the one whose next use is farthest away: no other choice needs fewer loads (L. A.
-Belady, A study of replacement algorithms for a virtual-storage computer, IBM Systems J. 5, 1966). LLVM, whose allocator
-is made for code with branches, stores half as many values again, and has little left to do if spills are explicit.
-Arguments and results of calls are placed so that contiguous values need not be copied.
+Values are spilled by Belady's rule (register_file.py). LLVM, whose allocator is made for code with branches, stores
+half as many values again, and has little left to do if spills are explicit. Arguments and results of calls are placed
+so that contiguous values need not be copied.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bellcrank.emit.llvm.register_file import RegisterFile
 from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
@@ -37,27 +37,22 @@ def spills(
         Vector registers of the processor.
     """
     needs = [[] if _uses_no_registers(item, inline) else [n for n in reads(item) if not inline(n)] for item in piece]
-    uses: dict[int, list[int]] = {}  # value -> items that read it, the next one last
-    for t in reversed(range(len(piece))):
-        for n in {n.serial for n in needs[t]}:
-            uses.setdefault(n, []).append(t)
-    resident: dict[int, Node] = {}
     in_memory: set[int] = set()  # has a spill slot, and need not be stored again
+    file = RegisterFile(
+        [{n.serial for n in needed} for needed in needs], registers - TEMPORARY_REGISTERS, in_memory.__contains__
+    )
     spilled: list[list[Node]] = []
     for item, needed in zip(piece, needs, strict=True):
         for serial in {n.serial for n in needed}:
-            uses[serial].pop()
+            file.read(serial)
         if item.kind in ("trig", "call"):
             in_memory.update(n.serial for n in item.defines)
         elif not _uses_no_registers(item, inline):
-            resident |= {n.serial: n for n in item.defines}
-        resident |= {n.serial: n for n in needed}
-        resident = {serial: n for serial, n in resident.items() if uses.get(serial)}
-        spilled.append([])
-        while len(resident) > registers - TEMPORARY_REGISTERS:
-            farthest = max(resident, key=lambda serial: (uses[serial][-1], serial in in_memory))
-            in_memory.add(farthest)
-            spilled[-1].append(resident.pop(farthest))
+            file.resident |= {n.serial: n for n in item.defines}
+        file.resident |= {n.serial: n for n in needed}
+        file.resident = {serial: n for serial, n in file.resident.items() if file.uses.get(serial)}
+        spilled.append(list(file.evict()))
+        in_memory.update(n.serial for n in spilled[-1])
     return spilled
 
 
