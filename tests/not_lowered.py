@@ -111,7 +111,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cores.multicore_kernel: MIN_SPEEDUP
         emit.llvm.software_pipelining: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
-        emit.llvm.linear_solve_code: WIDE_ELEMENTS
+        emit.llvm.loop_code: TURNS_AT_ONCE
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
         emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
         emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
@@ -164,7 +164,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.c.sincos_text: GROUP_SIZE
         emit.cores.handover_memory: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
         emit.cores.streams: FLAG_OFFSET
-        emit.llvm.recursion_loop: ANGLES_CHANNEL
+        graph.cells: ANGLES_CHANNEL
         emit.cpu.target: UNLIMITED_ROWS
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS

@@ -15,9 +15,11 @@ from bellcrank.actuators import DCMotor
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, loop_graph, trace
 from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution
+from bellcrank.graph.loops.linear_systems import linear_system_loops
 from bellcrank.model import Mechanism
 from bellcrank.sim.program import tree_dynamics
 from bellcrank.sim.run.simulator import Simulator
+from loop_statements import evaluated
 from targets.test_c99 import compiled, needs_cc
 from trees import close, few, random_tree, trees
 
@@ -101,6 +103,18 @@ def test_oversized_system_raises_when_written_out(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(loop_graph, "MAX_WRITTEN_OPERATIONS", 100)
     with pytest.raises(InputError, match=r"has 9 equations.*one by one"):
         _ = LUFactors("factors", matrix_map(9), "x").nodes
+
+
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_loops_do_the_same(n: int) -> None:
+    """The statements that targets print, executed one by one, give the same numbers."""
+    A, b = system(n, 3)
+    factors, solution = solving(n).calls[-2:]
+    found = evaluated(factors, linear_system_loops(factors), A=A)
+    for name, array in factors.written.evaluate(A=A).items():
+        close(found[name], array, 1e-14)
+    given = {**found, "b": b}
+    close(evaluated(solution, linear_system_loops(solution), **given)["x"], np.linalg.solve(A, b), 1e-12)
 
 
 # -- implicit steps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,50 +12,18 @@ from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph, loop_levels, trace
 from bellcrank.graph.graph import structure
 from bellcrank.graph.loop_levels import GraphLevels
-from bellcrank.graph.loop_rolling import ArraySlice, GraphCall, RolledGraph, SinCos, roll
-from bellcrank.nodes.ops import OPS
+from bellcrank.graph.loop_rolling import RolledGraph, roll
+from bellcrank.graph.loops.statements import Call
 from bellcrank.scalar import cos, fabs, maximum, sin, where
 from bellcrank.sim.run import lane_blocks
-
-
-def evaluated(graph: Graph, made: RolledGraph, **given: Any) -> dict[str, Any]:
-    """Run the loops in numpy, one element after the other."""
-    arrays: dict[Any, Any] = {("in", k): np.ravel(np.asarray(x, float)) for k, x in given.items()}
-    arrays |= {("out", k): np.full(math.prod(shape), np.nan) for k, shape in graph.shapes.items()}
-    arrays |= {name: np.full(size, np.nan) for name, size in made.sizes.items()} | {("table", 0): made.table}
-
-    def at(place: ArraySlice, i: int) -> tuple[Any, int]:
-        return arrays[place.array], place.start + i * place.stride
-
-    for step in made.steps:
-        if isinstance(step, GraphCall):
-            arrays["got", step.number][:] = step.graph.flat(list(arrays["given", step.number]))
-            continue
-        if isinstance(step, SinCos):
-            angles = arrays["given", step.number]
-            arrays["got", step.number][:] = [*np.sin(angles), *np.cos(angles)]
-            continue
-        rounds = [
-            f.first if isinstance(f.first, float) else arrays[f.first.array][f.first.start] for f in step.reductions
-        ]
-        for i in range(step.count):
-            x = [array[k] for array, k in (at(place, i) for place in step.reads)]
-            y = step.graph.evaluate(x=np.array(x, float))["y"]
-            for place, value in zip(step.writes, y, strict=False):
-                array, k = at(place, i)
-                assert np.isnan(array[k]), "written twice"
-                array[k] = value
-            rounds = [OPS[f.op].value(c, y[f.element]) for f, c in zip(step.reductions, rounds, strict=True)]
-        for f, c in zip(step.reductions, rounds, strict=True):
-            arrays[f.to.array][f.to.start] = c
-    return {k: arrays["out", k].reshape(shape) for k, shape in graph.shapes.items()}
+from loop_statements import evaluated
 
 
 def same(graph: Graph, seed: int = 1) -> RolledGraph:
     rng = np.random.default_rng(seed)
     given = {k: rng.normal(size=shape) for k, shape in graph.inputs.items()}
     made = roll(graph)
-    want, got = graph.evaluate(**given), evaluated(graph, made, **given)
+    want, got = graph.evaluate(**given), evaluated(graph, made.program, once=True, **given)
     for k, x in want.items():
         assert (got[k] == x).all()
     for length in (2, 8, 64):  # known before they are created
@@ -88,8 +55,8 @@ def stepped(x: Any, h: Any) -> dict[str, Any]:
 def test_a_step_is_loops_and_gives_the_same_numbers() -> None:
     made = same(trace("step", stepped, {"x": (N,), "h": ()}))
     assert made.rolled_fraction(8) > 0.9
-    assert sum(isinstance(s, GraphCall) for s in made.steps) == 1
-    assert len(made.steps) < 25
+    assert sum(isinstance(s, Call) for s in made.program.body) == 1
+    assert len(made.program.body) < 25
 
 
 @pytest.mark.parametrize("seed", range(6))

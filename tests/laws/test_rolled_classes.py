@@ -16,12 +16,14 @@ from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.recursion.link_classes import link_classes
-from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder
 from bellcrank.graph import Recursion
+from bellcrank.graph.loops import recursions
+from bellcrank.graph.loops.recursions import MAX_DIRECT_CALLS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import regrouped
+from loop_statements import evaluated
 
 METHODS = [
     ("aba", "forward_dynamics"),
@@ -221,6 +223,18 @@ def test_body_without_inertia_is_found_among_many() -> None:
         b.joint(f"j{i}", "revolute", f"b{i - 1}" if i else "ground", f"b{i}", axis=axis, point=(0.0, 0.0, -0.2))
     with pytest.raises(ModelError, match='"j199" can move'):
         b.build().forward_dynamics(q, v, tau)
+
+
+@pytest.mark.parametrize("direct_calls", [0, 40])
+def test_loops_do_the_same(direct_calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statements that targets print, executed one by one, give the same numbers."""
+    monkeypatch.setattr(recursions, "MAX_DIRECT_CALLS", direct_calls)
+    for name in ("mixed", "bush", "floating"):
+        mechanism = MECHANISMS[name]()
+        r, given = made(mechanism, *METHODS[0]), arguments(mechanism, METHODS[0][1])
+        found = evaluated(r, recursions.recursion_loops(r), once=True, **given)
+        for key, array in r.evaluate(**given).items():
+            close(found[key], array, 1e-12)
 
 
 def test_oversized_recursion_raises_when_written_out() -> None:

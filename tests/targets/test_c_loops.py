@@ -12,9 +12,9 @@ import pytest
 from bellcrank import zoo
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.llvm.recursion_code import MAX_DIRECT_CALLS
 from bellcrank.exporting.export_content import effort_driven, named_graph
 from bellcrank.graph import Recursion, loop_levels, trace
+from bellcrank.graph.loops.recursions import MAX_DIRECT_CALLS
 from bellcrank.scalar import cos, sin
 from laws.test_elimination import solving
 from laws.test_loop_rolling import N, stepped

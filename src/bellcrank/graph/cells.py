@@ -25,6 +25,7 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.nodes.tape import PARAMETERS, Tape
 
 RESULT = "y"
+ANGLES_CHANNEL = -1  # channel number of the loop that runs before all channels
 
 
 def channel_input(channel: int, child: int | None = None) -> str:
@@ -89,6 +90,10 @@ class CellLoops:
     bodies: tuple[LoopBody, ...]
     stored_values: int
     angle_count: int  # number of angles
+
+    def body(self, channel: int) -> LoopBody:
+        """Return the loop body of a `channel`, or of ANGLES_CHANNEL."""
+        return self.angles if channel == ANGLES_CHANNEL else self.bodies[channel]
 
 
 def operand_of(node: Node) -> CellOperand:

@@ -311,8 +311,8 @@ class Graph:
     @cached_property
     def functions(self) -> list[Graph]:
         """Graphs that this one and its loops call, directly or indirectly, each once and callees first."""
-        groups = [(*(f for inner in g.within for f in (*inner.functions, inner)), g) for g in self.calls]
-        return list({id(g): g for some in groups for g in some}.values())
+        groups = [(*g.functions, g) for g in (*self.within, *self.calls)]
+        return list({id(g): g for group in groups for g in group}.values())
 
     def jacobian(self, of: str, wrt: str, mode: str = "auto") -> Graph:
         """Return the derivative of one output with respect to one input as a new graph.

@@ -6,79 +6,55 @@ form one Loop. A single operation is a unit of length one, so any graph becomes 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bellcrank.graph.graph import Graph
 from bellcrank.graph.loop_grouping import ArrayName, OperationGroup, UnitList
 from bellcrank.graph.loop_levels import GraphLevels
+from bellcrank.graph.loops.statements import (
+    ZERO,
+    Block,
+    Call,
+    Carried,
+    Counter,
+    Element,
+    Index,
+    Invoke,
+    Loop,
+    LoopProgram,
+    Operand,
+    Procedure,
+    SinCos,
+    Statement,
+    Variable,
+    all_statements,
+    block,
+    copy,
+    index_of,
+)
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
+from bellcrank.scalar import maximum, minimum
 
 MAX_LOOP_OPERATIONS = 400  # operations in one loop body
-
-
-class ArraySlice(NamedTuple):
-    """Elements of an array: start, start + stride, ...
-
-    array: ("in", name) and ("out", name) are the inputs and outputs of the graph; ("given", k) and ("got", k) are the
-    flat arguments and results of call k; ("value", k) connects two loops, and ("table", 0) is constant.
-    """
-
-    array: ArrayName
-    start: int
-    stride: int
-
-
-class LoopReduction(NamedTuple):
-    """A reduction: op(previous value, an element of y), starting with `first` (a number, or its location)."""
-
-    op: str
-    element: int
-    first: float | ArraySlice
-    to: ArraySlice
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayLoop:
-    """A loop: body graph from x to y, where the first elements of y are stored and the others are reduced."""
-
-    count: int
-    graph: Graph
-    reads: tuple[ArraySlice, ...]
-    writes: tuple[ArraySlice, ...]
-    reductions: tuple[LoopReduction, ...]
-
-
-class GraphCall(NamedTuple):
-    """A call of another graph."""
-
-    graph: Graph
-    number: int
-
-
-class SinCos(NamedTuple):
-    """A call that computes the sines, followed by the cosines, of several angles."""
-
-    number: int
-    angles: int
+REDUCTIONS: dict[str, Callable[..., Any]] = {"add": operator.add, "maximum": maximum, "minimum": minimum}
 
 
 @dataclass(frozen=True, eq=False)
 class RolledGraph:
     """A graph rolled into loops.
 
-    `steps` are in order of execution, `sizes` those of the arrays between them, `counts` the elements of each unit.
+    The memory of its program is ("given", k) and ("got", k), the flat arguments and results of call k, and ("value", k)
+    between two loops. `counts` are the elements of each unit.
     """
 
-    steps: tuple[ArrayLoop | GraphCall | SinCos, ...]
-    sizes: dict[ArrayName, int]
-    table: np.ndarray[Any, Any]
+    program: LoopProgram
     counts: tuple[int, ...]
 
     def rolled_fraction(self, length: int) -> float:
@@ -108,20 +84,23 @@ class _Rolling:
 
     def rolled(self) -> RolledGraph:
         calls = {u: k for k, u in enumerate(self.units.calls)}
-        steps: list[ArrayLoop | GraphCall | SinCos] = []
-        for s in self.steps:
+        body: list[Statement] = []
+        for k, s in enumerate(self.steps):
             if isinstance(s, list):
-                steps.append(_LoopBuilder(self, s).loop())
-            elif s.graph is None:
-                steps.append(SinCos(calls[s], s.padded_angles))
-                self.sizes["given", calls[s]], self.sizes["got", calls[s]] = s.padded_angles, 2 * s.padded_angles
+                body.append(Invoke(Procedure(f"strip_{k}", (), _LoopBuilder(self, s).statements())))
+                continue
+            given, got = Element(("given", calls[s])), Element(("got", calls[s]))
+            if s.graph is None:
+                n = s.padded_angles
+                self.sizes |= {given.array: n, got.array: 2 * n}
+                body.append(SinCos(n, given, got, Element(got.array, Index(n))))
             else:
-                steps.append(GraphCall(s.graph, calls[s]))
-                self.sizes["given", calls[s]] = len(s.graph.elements)
-                self.sizes["got", calls[s]] = sum(map(math.prod, s.graph.shapes.values()))
-        _check(self.units.graph, steps)
-        counts = tuple(u.count for u in self.units.units if u.kind != "call")
-        return RolledGraph(tuple(steps), self.sizes, np.array(self.table, float), counts)
+                call = Call.packed(s.graph, given, got)
+                self.sizes |= {given.array: len(s.graph.elements), got.array: call.result_size}
+                body.append(call)
+        program = LoopProgram(tuple(body), self.sizes, {0: np.array(self.table, float)} if self.table else {}, {})
+        _check(self.units.graph, program)
+        return RolledGraph(program, tuple(u.count for u in self.units.units if u.kind != "call"))
 
     def assign_loop(self, u: OperationGroup) -> None:
         """Put a unit into the first loop of its length after its operands, or a new one; a call is its own step."""
@@ -160,47 +139,52 @@ class _Rolling:
                 self.sizes[o.array] = 1 if o.kind == "fold" else o.count
 
 
-def _check(graph: Graph, steps: Sequence[ArrayLoop | GraphCall | SinCos]) -> None:
+def _check(graph: Graph, program: LoopProgram) -> None:
     """Raise CompileError if the loops do not store every element of the outputs."""
     coverage = Coverage(graph.name, graph.shapes)
-    for loop in (s for s in steps if isinstance(s, ArrayLoop)):
-        stores = [(array_slice, loop.count) for array_slice in loop.writes] + [(fold.to, 1) for fold in loop.reductions]
-        for array_slice, count in stores:
-            kind, name = array_slice.array
-            if kind == "out":
-                coverage.note(str(name), array_slice.start + max(1, array_slice.stride) * np.arange(count))
+    for procedure in program.procedures:
+        turns = 1
+        for s in all_statements(procedure.body):
+            if isinstance(s, Loop):
+                turns = s.count.constant
+            for x in (x for _, x in s.writes if isinstance(x, Element)) if isinstance(s, Block) else ():
+                (kind, name), stride = x.array, sum(factor for factor, _ in x.at.terms)
+                if kind == "out":
+                    coverage.note(str(name), x.at.constant + stride * np.arange(turns if stride else 1))
     coverage.check()
 
 
 class _LoopBuilder:
-    """Builder of the body graph of one loop."""
+    """Builder of one loop, with the graph of its body."""
 
     def __init__(self, making: _Rolling, units: Sequence[OperationGroup]) -> None:
-        self.making, self.units, self.tape = making, units, Tape()
-        self.reads: dict[ArraySlice, Node] = {}
+        self.making, self.units, self.tape, self.i = making, units, Tape(), Variable("i")
+        self.reads: dict[Element, Node] = {}
         self.known: dict[OperationGroup, Value] = {}
 
-    def loop(self) -> ArrayLoop:
+    def statements(self) -> tuple[Statement, ...]:
         for u in self.units:
             self.known[u] = self.value(u)
         written = [u for u in self.units if u.kind != "fold" and u.array[0]]
-        folded = [u for u in self.units if u.kind == "fold"]
-        y = np.empty(len(written) + len(folded), dtype=object)
-        y[:] = [self.known[u] for u in (*written, *folded)]
+        reduced = [u for u in self.units if u.kind == "fold"]
+        y = np.empty(len(written) + len(reduced), dtype=object)
+        y[:] = [self.known[u] for u in (*written, *reduced)]
         graph = Graph(f"{self.making.units.graph.name}.strip", {"x": (len(self.reads),)}, {"y": y}, self.tape)
-        writes = tuple(ArraySlice(u.array, u.start, 1) for u in written)
-        folds = tuple(self.reduction(u, len(written) + k) for k, u in enumerate(folded))
-        return ArrayLoop(self.units[0].count, graph, tuple(self.reads), writes, folds)
+        terms = [Variable("t") for _ in reduced]
+        places: list[Operand] = [*(self.element(u.array, u.start, 1) for u in written), *terms]
+        body, carried, stores = [Block(graph, tuple(self.reads), tuple(enumerate(places)))], [], []
+        for u, term in zip(reduced, terms, strict=True):
+            assert u.first is not None
+            initial_unit, total, last = u.first.unit, Variable("c"), Variable("t")
+            first = u.first.number if initial_unit is None else Element(initial_unit.array)
+            body.append(block("reduction", REDUCTIONS[u.shape], (total, term), last))
+            carried.append(Carried(total, first, last))
+            stores.append(copy(total, Element(u.array)))
+        count = Index(self.units[0].count)
+        return Loop(count, (Counter(self.i, ZERO),), tuple(carried), tuple(body)), *stores
 
-    def reduction(self, u: OperationGroup, element: int) -> LoopReduction:
-        assert u.first is not None
-        initial_unit = u.first.unit
-        return LoopReduction(
-            u.shape,
-            element,
-            u.first.number if initial_unit is None else ArraySlice(initial_unit.array, 0, 0),
-            ArraySlice(u.array, 0, 0),
-        )
+    def element(self, array: ArrayName, start: int, stride: int) -> Element:
+        return Element(array, index_of(self.i).times(stride).plus(start))
 
     def value(self, u: OperationGroup) -> Value:
         operands = iter([self.operand(u, k) for k in range(len(u.operands))])
@@ -216,16 +200,16 @@ class _LoopBuilder:
             return self.constant(u.numbers[k])
         if o.unit.step == u.step and u.is_elementwise(k):
             return self.known[o.unit]
-        return self.read(ArraySlice(o.unit.array, o.place, u.stride(k)))
+        return self.read(self.element(o.unit.array, o.place, u.stride(k)))
 
     def constant(self, numbers: Sequence[float]) -> Value:
         if len({float(x).hex() for x in numbers}) == 1:
             return numbers[0]
         start = len(self.making.table)
         self.making.table.extend(numbers)
-        return self.read(ArraySlice(("table", 0), start, 1))
+        return self.read(self.element(("table", 0), start, 1))
 
-    def read(self, array_slice: ArraySlice) -> Node:
-        if array_slice not in self.reads:
-            self.reads[array_slice] = self.tape.node("input", "x", len(self.reads))
-        return self.reads[array_slice]
+    def read(self, element: Element) -> Node:
+        if element not in self.reads:
+            self.reads[element] = self.tape.node("input", "x", len(self.reads))
+        return self.reads[element]

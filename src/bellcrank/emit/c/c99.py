@@ -5,8 +5,7 @@
 A scalar is named after the step that computes it (`IA_boom_3`). A large graph is split into static functions, because
 compile time grows faster than linearly with the size of a function; values that cross function boundaries lie in an
 array on the stack. A graph that is called becomes one static function; package.py puts several graphs into one file.
-Where there are many identical parts (docs/size.md), they are rolled loops with tables of constants: recursion_text.py,
-loop_rolling_text.py.
+Where there are many identical parts (docs/size.md), they are rolled loops with tables of constants: loop_text.py.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ import numpy as np
 
 from bellcrank import quoting
 from bellcrank.emit.c import sincos_text
-from bellcrank.emit.c.elimination_text import EliminationText
-from bellcrank.emit.c.loop_rolling_text import ArrayLoopText
-from bellcrank.emit.c.recursion_text import RolledText
+from bellcrank.emit.c.loop_text import LoopText
 from bellcrank.emit.c.routine import (
     MAX_LABEL_LENGTH,
     MAX_NAME_LENGTH,
@@ -35,9 +32,8 @@ from bellcrank.emit.c.routine import (
     unique_name,
 )
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node, Recursion
-from bellcrank.graph.linear_solve import LinearSystem
-from bellcrank.graph.loop_levels import roll_if_worthwhile
+from bellcrank.graph import Graph, Node
+from bellcrank.graph.loops import loop_program
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 
@@ -113,13 +109,8 @@ def build_routines(
 
 def routine(graph: Graph, d: Declaration) -> Routine:
     """Return the C function of `graph`, declared as `d`: rolled loops over identical parts, or straight lines."""
-    if isinstance(graph, Recursion):
-        return RolledText(graph, d)
-    if isinstance(graph, LinearSystem):
-        return EliminationText(graph, d)
-    if (rolled := roll_if_worthwhile(graph)) is not None:
-        return ArrayLoopText(graph, d, rolled)
-    return StraightLineText(graph, d)
+    loops = loop_program(graph)
+    return StraightLineText(graph, d) if loops is None else LoopText(graph, d, loops)
 
 
 def split_nodes(nodes: Sequence[Node], count: int, tied: Set[int]) -> list[Sequence[Node]]:

@@ -14,8 +14,8 @@ from bellcrank.emit.cores.handover_memory import LINE_BYTES, messages_start, sha
 from bellcrank.emit.cpu import kernel_module, recursion_module
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import library_declarations
-from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.emit.llvm.wave_functions import Phase, Waves
+from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Machine
@@ -140,7 +140,7 @@ class WaveSharing:
         wave_shape, operations = self.waves.shapes[shape], dict[str, int]()
         for c in wave_shape.cells:
             cut = self.waves.r.cell_loops[c]
-            for node in (cut.angles if channel == ANGLES_CHANNEL else cut.bodies[channel]).graph.nodes:
+            for node in cut.body(channel).graph.nodes:
                 if node.op != "input":
                     operations[node.op] = operations.get(node.op, 0) + wave_shape.repeats
             if channel == ANGLES_CHANNEL and cut.angle_count:

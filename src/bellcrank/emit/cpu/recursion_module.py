@@ -1,6 +1,6 @@
 """Module of LLVM IR for a Recursion, or for a graph that calls some: `@one` and `@many` as in kernel_module.py.
 
-They surround the loops of recursion_code.py, or the functions of subroutines.py. Arrays of a state have the layout that
+They surround the functions of subroutines.py. Arrays of a state have the layout that
 the loops need. Rows of a batch are first transposed into lanes in the workspace, tile by tile, and the results back;
 that is the only difference between the two.
 """
@@ -14,11 +14,10 @@ from typing import Any
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.llvm import lanes, sincos
 from bellcrank.emit.llvm.lanes import Writer, library_declarations
-from bellcrank.emit.llvm.recursion_code import RecursionCode
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
 from bellcrank.emit.llvm.subroutines import Routines, routines
 from bellcrank.emit.llvm.wave_functions import Waves
-from bellcrank.graph import Graph, Recursion
+from bellcrank.graph import Graph
 from bellcrank.graph.recursion import has_parallel_runs, recursions
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import comment, symbol
@@ -37,7 +36,7 @@ class SizedCode:
 
 @dataclass
 class _RoutineCode:
-    """The part of the interface of RecursionCode that is needed here, for a graph that calls others."""
+    """The functions of a graph, with the interface of Waves."""
 
     routines: Routines
     w: Writer
@@ -51,13 +50,11 @@ class _RoutineCode:
         return self.routines.text
 
 
-def _loop_code(r: Graph, lanes: int, width: int, dtype: str, tag: str) -> RecursionCode | _RoutineCode:
-    if isinstance(r, Recursion):
-        return RecursionCode(r, lanes, width, dtype, tag)
+def _loop_code(r: Graph, lanes: int, width: int, dtype: str, tag: str) -> _RoutineCode:
     return _RoutineCode(routines({tag: r}, lanes, width, dtype, prefix=f"{tag}_f"), Writer(lanes, dtype), tag)
 
 
-def scalar_code(r: Graph, width: int, dtype: str) -> RecursionCode | Waves | _RoutineCode:
+def scalar_code(r: Graph, width: int, dtype: str) -> Waves | _RoutineCode:
     """Return the code of `r` for one state, with runs in parallel lanes if there are many.
 
     `width` is the number of lanes of a vector of `dtype`.
@@ -101,7 +98,7 @@ def _row_loop(r: Graph) -> str:
 {kernel_module.single_row_loop(names)}}}"""
 
 
-def checked_state_function(r: Graph, loops: RecursionCode | Waves | _RoutineCode) -> str:
+def checked_state_function(r: Graph, loops: Waves | _RoutineCode) -> str:
     """Return @state, which runs the `loops` of `r` and checks the inputs."""
     args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *kernel_module.array_names(r)))
     arrays = ", ".join(f"ptr %{n}" for n in kernel_module.array_names(r))
@@ -171,7 +168,7 @@ def _status_text(w: Writer, total: str) -> str:
 """
 
 
-def _block_function(r: Graph, loops: RecursionCode | _RoutineCode) -> str:
+def _block_function(r: Graph, loops: _RoutineCode) -> str:
     """Return @block: rows to lanes, the loops, and lanes to rows."""
     w = loops.w
     names = kernel_module.array_names(r)

@@ -10,9 +10,8 @@ from bellcrank.emit.cuda.supersteps import divide_in_supersteps
 from bellcrank.emit.cuda.thread_code import ThreadCode
 from bellcrank.emit.cuda.thread_loop import ThreadLoop
 from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.graph import Node
-from bellcrank.graph.cells import CellOperand
+from bellcrank.graph.cells import ANGLES_CHANNEL, CellOperand
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.waves import ThreadWaves

@@ -23,9 +23,9 @@ from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.thread_loop import ThreadLoop
 from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, is_team_loop
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY
-from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.errors import InputError
+from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.copy_elision import elide_copies
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment

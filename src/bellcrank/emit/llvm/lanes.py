@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,17 @@ class Writer:
         self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.align = self.bytes * lanes
         self.lines: list[str] = []
-        self._count = 0
+        self._numbers = count(1)  # of the next names
 
     def name(self, prefix: str = "t") -> str:
         """Return a fresh name that begins with `prefix`."""
-        self._count += 1
-        return f"%{prefix}{self._count}"
+        return f"%{prefix}{next(self._numbers)}"
+
+    def with_lanes(self, lanes: int) -> Writer:
+        """Return a writer for values of other `lanes`, which continues the same lines."""
+        other = Writer(lanes, self.dtype)
+        other.lines, other._numbers = self.lines, self._numbers
+        return other
 
     def let(self, text: str, prefix: str = "t") -> str:
         """Write the definition of a new value by `text`; return its name, which begins with `prefix`."""

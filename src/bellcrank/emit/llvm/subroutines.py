@@ -17,15 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.llvm.lanes import Writer, library_declarations
-from bellcrank.emit.llvm.linear_solve_code import LinearSolveCode
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.loop_rolling_code import LoopRollingCode
-from bellcrank.emit.llvm.recursion_code import RecursionCode
+from bellcrank.emit.llvm.loop_code import LoopCode
 from bellcrank.emit.llvm.register_allocation import known_outputs
 from bellcrank.emit.llvm.scheduling import chunks, items, order
 from bellcrank.errors import CompileError
-from bellcrank.graph import Graph, Program, Recursion, linear_solve, loop_levels
+from bellcrank.graph import Graph, Program, Recursion
 from bellcrank.graph.inline import inline_small
+from bellcrank.graph.loops import loop_program
 from bellcrank.graph.store_coverage import REPORT_BUG
 from bellcrank.quoting import comment
 
@@ -45,7 +44,7 @@ class Routines:
 
 def _check_reads(graph: Graph) -> None:
     """Raise CompileError if a graph reads an element that a recursion does not store."""
-    for n in graph.nodes:
+    for n in () if graph.opaque else graph.nodes:
         if n.op == "result" and isinstance(n.args[0].args[0], Recursion):
             called, element = n.args[0].args[0], n.args[1]
             if not called.stored[element]:
@@ -66,19 +65,9 @@ def _function_text(
     writer: Callable[[int, str], Writer],
 ) -> tuple[str, int]:
     """Return the text of one function and the slots of its workspace; inner: called only by other functions."""
-    if isinstance(graph, Recursion):
-        loops = RecursionCode(graph, lanes, trig_width, dtype, name)
-        loops.w = writer(lanes, dtype)
-        return loops.text(), loops.size
-    if isinstance(graph, linear_solve.LinearSystem):
-        solver = LinearSolveCode(graph, lanes, trig_width, dtype, name, called)
-        solver.w = writer(lanes, dtype)
-        return solver.text(), solver.size
     _check_reads(graph)
-    is_large = graph.size >= loop_levels.MIN_GRAPH_NODES and graph.widest >= loop_levels.MIN_LOOP_ELEMENTS
-    if is_large and (rolled := loop_levels.roll_if_worthwhile(graph)) is not None:
-        code = LoopRollingCode(graph, rolled, lanes, trig_width, dtype, name, called)
-        code.w = writer(lanes, dtype)
+    if (program := loop_program(graph)) is not None:
+        code = LoopCode(graph, program, writer(lanes, dtype), trig_width, name, called)
         return code.text(), code.size
     known_elements = known_outputs(graph) if inner else {}
     pieces = chunks(items(graph, order(graph), known_elements), chunk)
@@ -126,9 +115,8 @@ def routines(
         *((f"{prefix}{k}", g) for k, g in enumerate(called_graphs.values())),
         *requested.items(),
     ]
-    fully_read = {
-        id(g) for g in (*requested.values(), *(f for g in called_graphs.values() for f in g.within))
-    }  # every result is read
+    loops_call = [f for g in (*requested.values(), *called_graphs.values()) for f in g.within]
+    fully_read = {id(g) for g in (*requested.values(), *loops_call)}  # every result is read
     for name, graph in ordered_graphs:
         if id(graph) not in called:
             inner = id(graph) not in fully_read

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.llvm.lanes import Writer, constant_array
-from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.emit.llvm.wave_loop import WaveLoop
+from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.waves import WaveCode, WaveRange, group_waves
 from bellcrank.quoting import symbol
@@ -115,8 +115,7 @@ class Waves:
 
     def has_work(self, channel: int, shape: int) -> bool:
         """Return True if a loop of this `channel` and `shape` writes anything."""
-        cuts = [self.r.cell_loops[c] for c in self.shapes[shape].cells]
-        return any((c.angles if channel == ANGLES_CHANNEL else c.bodies[channel]).writes for c in cuts)
+        return any(self.r.cell_loops[cell].body(channel).writes for cell in self.shapes[shape].cells)
 
     def phases(self) -> Iterator[Phase]:
         """Yield the phases in dependency order."""

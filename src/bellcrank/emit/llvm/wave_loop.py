@@ -8,10 +8,9 @@ import numpy as np
 
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.recursion_loop import ANGLES_CHANNEL
 from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Node
-from bellcrank.graph.cells import RESULT, CellOperand, LoopBody
+from bellcrank.graph.cells import ANGLES_CHANNEL, RESULT, CellOperand, LoopBody
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ class WaveLoop:
         self.channel, self.shape_number, self.shape = channel, shape, owner.shapes[shape]
         self.w = Writer(owner.lanes, owner.dtype)
         self.forwards = channel == ANGLES_CHANNEL or self.r.outwards[channel]
-        cuts = [self.r.cell_loops[c] for c in self.shape.cells]
-        self.bodies = [cut.angles if channel == ANGLES_CHANNEL else cut.bodies[channel] for cut in cuts]
+        self.bodies = [self.r.cell_loops[cell].body(channel) for cell in self.shape.cells]
         self.bundle_lines: list[str] = []  # lines executed once per bundle
         self.cached_addresses: dict[object, Any] = {}  # addresses that are computed once
         self.carried_values: dict[int, str] = {}  # values that the cell before sent
