@@ -15,7 +15,7 @@ from hypothesis.strategies import just
 
 import robot_counts
 from long_tests import long_among
-from search import Search, TimeIsUp
+from search import Search, TimeIsUp, example_counts
 from skips import summary
 
 # Fill buffers of generated code with NaN before it writes them (bellcrank.buffers). The package reads this variable
@@ -51,8 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     if search is not None:
         search.begin(item)
-    with suppress(TimeIsUp):
-        yield
+    try:
+        with suppress(TimeIsUp):
+            yield
+    finally:
+        if search is not None:
+            search.end(item)
 
 
 def pytest_collection_finish() -> None:
@@ -84,7 +88,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("not tested here, and [what would bring it]", sep="-")
         terminalreporter.write_line("\n".join(lines))
     reports = [r for which in terminalreporter.stats.values() for r in which if isinstance(r, pytest.TestReport)]
-    counts = robot_counts.summary(pair for r in reports if r.when == "call" for pair in r.user_properties)
+    properties = [pair for r in reports if r.when == "call" for pair in r.user_properties]
+    if examples := example_counts(properties):
+        terminalreporter.section("examples of random tests", sep="-")
+        terminalreporter.write_line("\n".join(examples))
+    counts = robot_counts.summary(properties)
     if counts:
         terminalreporter.section("robot files of installed packages, against MuJoCo and Pinocchio", sep="-")
         terminalreporter.write_line("\n".join(counts))

@@ -6,6 +6,8 @@ below 1e4 (checked by a test), so results of M^-1 keep eleven digits and the oth
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -14,7 +16,8 @@ from hypothesis import strategies as st
 from bellcrank.dynamics import aba, crba, kinematics, rnea
 from bellcrank.graph import trace
 from bellcrank.model import Mechanism, regrouped
-from trees import ALL, close, few, random_tree, state, trees
+from bellcrank.spatial.vector import Vec
+from trees import ALL, close, few, momentum_rates, random_tree, state, trees
 
 seeds = st.integers(0, 1000)
 any_tree = trees(armature=st.booleans(), passive=st.booleans())
@@ -85,14 +88,30 @@ def test_regrouping_keeps_joint_forces(m: Mechanism, seed: int) -> None:
 
 
 @given(everything, seeds)
-def test_bias_and_gravity_are_inverse_dynamics_at_rest(m: Mechanism, seed: int) -> None:
+def test_bias_and_gravity_do_the_work_of_the_momentum_rates(m: Mechanism, seed: int) -> None:
+    """By d'Alembert: a joint force has the power of all momentum rates, less gravity, on the motion of its joint."""
     q, v, _ = state(m, seed)
     zero = [0.0] * m.nv
-    close(rnea.bias(m.tree, q, v), rnea.rigid_forces(m.tree, q, v, zero), 0.0)
-    close(rnea.gravity_torque(m.tree, q), rnea.bias(m.tree, q, zero), 0.0)
+    close(rnea.bias(m.tree, q, v), force_by_momenta(m, q, v), 1e-11)
+    close(rnea.gravity_torque(m.tree, q), force_by_momenta(m, q, zero), 1e-11)
     # Coriolis and centrifugal forces are quadratic in the velocities.
     g = np.array(rnea.gravity_torque(m.tree, q))
     close(np.array(rnea.bias(m.tree, q, [2 * x for x in v])) - g, 4 * (np.array(rnea.bias(m.tree, q, v)) - g), 1e-12)
+
+
+def force_by_momenta(m: Mechanism, q: Any, v: Any) -> Any:
+    """Return the joint forces at zero accelerations from the momentum rates of the bodies."""
+    rates = np.array(momentum_rates(m.tree, q, v, [0.0] * m.nv), float).reshape(-1, 6)
+    poses = kinematics.poses(m.tree, q)
+    for link, rate, (R, p) in zip(m.tree.links, rates, poses, strict=True):
+        weight = Vec(*m.gravity) * link.inertia.m
+        rate -= [*weight, *(p * link.inertia.m + R @ link.inertia.h).cross(Vec(*m.gravity))]
+    forces = np.zeros(m.nv)
+    for k, unit in enumerate(np.eye(m.nv).tolist()):
+        for rate, V, (R, p) in zip(rates, kinematics.velocities(m.tree, q, unit), poses, strict=True):
+            spin = R @ V.ang
+            forces[k] += rate @ [*(R @ V.lin - spin.cross(p)), *spin]
+    return forces
 
 
 @given(everything, seeds)
