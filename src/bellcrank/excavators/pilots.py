@@ -63,6 +63,11 @@ class Sticks:
         share = min([1.0, *(s / abs(x) for x, s in zip(lever_rates, self.speeds, strict=True) if x)])
         return [share * x for x in lever_rates]
 
+    def towards(self, tip: TipCoordinates, goal: TipCoordinates) -> tuple[list[float], bool]:
+        """Return lever values that move the teeth from `tip` to `goal`, and whether they have arrived."""
+        error = [a - b for a, b in zip(goal, tip, strict=True)]
+        return self.lever_values(tip, [WAYPOINT_GAIN * e for e in error]), max(map(abs, error)) < ARRIVED_WITHIN
+
     @property
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
@@ -102,12 +107,12 @@ class Tour:
             self._round_angle = tip[1]
         if not 0.0 <= shot.t - self._goal_time < math.inf:
             self._goal_time = shot.t
-        error = [goal - x for goal, x in zip(self.goal, tip, strict=True)]
-        if max(map(abs, error)) < ARRIVED_WITHIN or shot.t - self._goal_time > WAYPOINT_TIMEOUT:
+        levers, has_arrived = self.hands.towards(tip, self.goal)
+        if has_arrived or shot.t - self._goal_time > WAYPOINT_TIMEOUT:
             self.index, self._goal_time = (self.index + 1) % len(self.places), shot.t
             if self.index == len(self.places) - 1:
                 self._round_angle += self.angle_step  # the return move already leads to the next round
-        return [*self.hands.lever_values(tip, [WAYPOINT_GAIN * e for e in error]), 1.0]
+        return [*levers, 1.0]
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -141,10 +146,9 @@ class PaperRun:
         if self._arrival_time is not None and not 0.0 <= shot.t - self._arrival_time < wong.SECONDS:
             self._arrival_time = None
         if self._arrival_time is None:
-            error = [goal - x for goal, x in zip(self.beginning, tip, strict=True)]
-            if max(map(abs, error)) < ARRIVED_WITHIN:
-                self._arrival_time = shot.t
-            return [*self.hands.lever_values(tip, [WAYPOINT_GAIN * e for e in error]), 1.0]
+            levers, has_arrived = self.hands.towards(tip, self.beginning)
+            self._arrival_time = shot.t if has_arrived else None
+            return [*levers, 1.0]
         moving = wong.REST_SECONDS <= shot.t - self._arrival_time < wong.REST_SECONDS + wong.MOTION_SECONDS
         return [*self.hands.lever_values(tip, self.rates if moving else (0.0,) * 4), 1.0]
 

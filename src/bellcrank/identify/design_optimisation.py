@@ -6,7 +6,7 @@ gradients by differences of runs in the lanes of one batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,25 +116,30 @@ def minimize(
     for n, r in over.items():
         if not isinstance(r, Range) or r.kind != "uniform":
             raise InputError(f'over: "{n}" is {r!r}; expected bellcrank.uniform(low, high).')
-    sign, summary_name = (-1.0, least[1:]) if least.startswith("-") else (1.0, least)
-    names = tuple(over)
-    summary_names = list(dict.fromkeys([summary_name, *(within or {})]))
-    problem = _Design(plant, names, summary_names, integrator, seconds, {"step": step, "tolerance": tolerance}, given)
-    low, high = (np.array([getattr(r, k) for r in over.values()]) for k in ("a", "b"))
-    return _search(problem, sign, summary_name, low, high, within or {}, count("tries", tries, MAX_TRIES), seed)
+    settings = {"step": step, "tolerance": tolerance}
+    return _search(
+        _Design(plant, least, over, within or {}, integrator, seconds, settings, given),
+        count("tries", tries, MAX_TRIES),
+        seed,
+    )
 
 
 class _Design:
+    """A summary of runs, times `sign`, as a function of numbers between `low` and `high`."""
+
     def __init__(
-        self, plant: Any, names: Sequence[str], summary: list[str], integrator: str | None, seconds: float,
-        settings: Mapping[str, Any], given: Mapping[str, Any],
+        self, plant: Any, least: str, over: Mapping[str, Range], within: Mapping[str, Any], integrator: str | None,
+        seconds: float, settings: Mapping[str, Any], given: Mapping[str, Any],
     ) -> None:  # fmt: skip
-        self.system = with_free(plant, names)
-        self.names, self.summary_names, self.run_options = tuple(names), summary, dict(given)
+        self.sign, self.summary_name = (-1.0, least[1:]) if least.startswith("-") else (1.0, least)
+        self.names, self.within, self.run_options = tuple(over), within, dict(given)
+        self.low, self.high = (np.array([getattr(r, k) for r in over.values()]) for k in ("a", "b"))
+        self.system = with_free(plant, self.names)
+        self.summary_names = list(dict.fromkeys([self.summary_name, *within]))
         self.seconds = duration("seconds", seconds)
         self.settings = {k: x for k, x in settings.items() if x is not None}
-        self.sim = Simulator(self.system, integrator, summary=summary)
-        if len(self.sim.saving.summary) != len(summary):
+        self.sim = Simulator(self.system, integrator, summary=self.summary_names)
+        if len(self.sim.saving.summary) != len(self.summary_names):
             raise InputError("a * in a summary matches several columns; expected one column each.")
         self.runs = 0
 
@@ -154,8 +159,21 @@ class _Design:
         is_finite = np.array([stop.reason != "not finite" for stop in run.stops])
         return {k: np.where(is_finite, np.asarray(run[k])[..., 0], np.nan) for k in self.summary_names}
 
-    def nominal_summary(self, name: str) -> float:
-        """Return a summary at the nominal numbers; NaN if bodies overlap in their start, which may be varied.
+    def bound_size(self, name: str) -> float:
+        """Return a scale of the bounds of a summary."""
+        return float(max(*(abs(bound or 0.0) for bound in self.within[name]), 1e-12))
+
+    def violation(self, summaries: Mapping[str, Array]) -> Array:
+        """Return the constraint violation, relative to the bounds; or infinity if it is not finite."""
+        total = np.zeros(len(next(iter(summaries.values()))))
+        for n, (low, high) in self.within.items():
+            x, size = summaries[n], self.bound_size(n)
+            total += np.maximum(0.0, (low - x) / size if low is not None else 0.0)
+            total += np.maximum(0.0, (x - high) / size if high is not None else 0.0)
+        return np.where(np.isfinite(total), total, np.inf)
+
+    def nominal_summary(self) -> float:
+        """Return the summary at the nominal numbers; NaN if bodies overlap in their start, which may be varied.
 
         Raises
         ------
@@ -163,7 +181,7 @@ class _Design:
             If the plant or a start that is not varied is invalid.
         """
         try:
-            return float(self._run_points(self.nominal[None])[name][0])
+            return float(self._run_points(self.nominal[None])[self.summary_name][0])
         except OverlapError:
             if not set(self.names) & start_elements(self.system).keys():
                 raise
@@ -176,26 +194,18 @@ class _Design:
         return np.array([values.get(n, 0.0) if n in starts else self.system.parameters[n] for n in self.names])
 
 
-def _search(
-    design: _Design,
-    sign: float,
-    summary_name: str,
-    low: Array,
-    high: Array,
-    within: Mapping[str, Any],
-    tries: int,
-    seed: int,
-) -> Minimum:
+def _search(design: _Design, tries: int, seed: int) -> Minimum:
+    sign, summary_name, low, high, within = design.sign, design.summary_name, design.low, design.high, design.within
     optimize, qmc = (optional_import(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
-    before = design.nominal_summary(summary_name)
+    before = design.nominal_summary()
     for n in within:
         if n not in design.summary_names:
             raise InputError(f"within: {unknown('summary', n, design.summary_names)}")
     points = low + (high - low) * qmc.Sobol(len(low), rng=generator(seed)).random_base2(int(np.ceil(np.log2(tries))))
     summaries = design.values(points)
-    value = np.where(_violation(summaries, within) <= 0, sign * summaries[summary_name], np.inf)
+    value = np.where(design.violation(summaries) <= 0, sign * summaries[summary_name], np.inf)
     if not np.isfinite(value).any():
-        value = _violation(summaries, within)
+        value = design.violation(summaries)
         if not np.isfinite(value).any():
             raise InputError(
                 "no run within these ranges returned a finite summary; check one of them: bellcrank.simulate(...)."
@@ -219,7 +229,7 @@ def _search(
 
     constraints = []
     for n, (lo, hi) in within.items():
-        size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
+        size = design.bound_size(n)
         for bound, way in ((lo, 1.0), (hi, -1.0)):
             if bound is not None:
                 constraints.append({
@@ -234,24 +244,8 @@ def _search(
     )  # fmt: skip
     ends = np.vstack([np.clip(solution.x, 0.0, 1.0) * (high - low) + low, begin])
     end_summaries = design.values(ends)
-    cost = np.where(_violation(end_summaries, within) <= 1e-6, sign * end_summaries[summary_name], np.inf)
+    cost = np.where(design.violation(end_summaries) <= 1e-6, sign * end_summaries[summary_name], np.inf)
     best = int(np.argmin(cost)) if np.isfinite(cost).any() else 0
     best_summaries = {k: float(v[best]) for k, v in end_summaries.items()}
-    return Minimum(
-        dict(zip(design.names, ends[best].tolist(), strict=True)),
-        best_summaries[summary_name],
-        before,
-        best_summaries,
-        design.runs,
-    )
-
-
-def _violation(summaries: Mapping[str, Array], within: Mapping[str, Any]) -> Array:
-    """Return the constraint violation, relative to the bounds; or infinity if it is not finite."""
-    total = np.zeros(len(next(iter(summaries.values()))))
-    for n, (lo, hi) in within.items():
-        size = max(abs(lo or 0.0), abs(hi or 0.0), 1e-12)
-        x = summaries[n]
-        total += np.maximum(0.0, (lo - x) / size if lo is not None else 0.0)
-        total += np.maximum(0.0, (x - hi) / size if hi is not None else 0.0)
-    return np.where(np.isfinite(total), total, np.inf)
+    found = dict(zip(design.names, ends[best].tolist(), strict=True))
+    return Minimum(found, best_summaries[summary_name], before, best_summaries, design.runs)

@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -163,21 +164,16 @@ class _WeldMerger:
     def add(self, j: Joint) -> None:
         """Add the next joint; the joint of its parent must have been added before."""
         body, R, p = self.poses[j.parent]
-        if (
-            R is UNMOVED_ROTATION and p is UNMOVED_POINT and j.kind != "fixed"
-        ):  # the usual case: on a body that no weld has moved
-            rotation, point = [[x + 0.0 for x in row] for row in j.rotation], [x + 0.0 for x in j.point]  # no -0.0
-            self._add_moving(replace(with_unit_axes(j), parent=body, rotation=matrix(rotation), point=triple(point)))
-            return
-        R, p = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
+        rotation: Any = [[x + 0.0 for x in row] for row in j.rotation]  # no -0.0
+        point: Any = [x + 0.0 for x in j.point]
+        if j.kind == "fixed" or not (R is UNMOVED_ROTATION and p is UNMOVED_POINT):  # else no weld has moved the body
+            rotation, point = R @ np.asarray(j.rotation), p + R @ np.asarray(j.point)
         if j.kind == "fixed":
-            self._add_weld(j, (body, R, p))
+            self._add_weld(j, (body, rotation, point))
             return
-        self._add_moving(replace(with_unit_axes(j), parent=body, rotation=matrix(R), point=triple(p)))
-
-    def _add_moving(self, j: Joint) -> None:
         self.poses[j.child] = (j.child, UNMOVED_ROTATION, UNMOVED_POINT)
-        self.moving_joints.append(j)
+        moved = replace(with_unit_axes(j), parent=body, rotation=matrix(rotation), point=triple(point))
+        self.moving_joints.append(moved)
 
     def _add_weld(self, j: Joint, place: WeldedPose) -> None:
         body, R, p = self.poses[j.child] = place

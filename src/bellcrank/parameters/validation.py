@@ -66,10 +66,9 @@ def check_range(part: Any, where: str, names: Iterable[str], above_zero: bool = 
     above_zero
         Require numbers above zero.
     """
-    field_of = {field.name: field for field in fields(part)}
     for name in names:
         value = getattr(part, name)
-        for x in _numbers(where, field_of[name], value):
+        for x in _field_numbers(part, where, name):
             if is_real(x) and not (float(x) > 0.0 if above_zero else float(x) >= 0.0):
                 expected = "above zero" if above_zero else "zero or more"
                 raise InputError(f"{where}: {name} is {brief(value)}; expected {expected}.")
@@ -89,9 +88,7 @@ def check_order(part: Any, where: str, lower: str, upper: str) -> None:
     upper
         Name of the field with the upper number.
     """
-    field_of = {field.name: field for field in fields(part)}
-    ends = [_numbers(where, field_of[name], getattr(part, name)) for name in (lower, upper)]
-    for low, high in zip(*ends, strict=True):
+    for low, high in zip(*(_field_numbers(part, where, name) for name in (lower, upper)), strict=True):
         if is_real(low) and is_real(high) and not low < high:
             raise InputError(
                 f"{where}: {lower} is {brief(getattr(part, lower))} and {upper} {brief(getattr(part, upper))}; "
@@ -121,6 +118,10 @@ def _is_numeric(field: Field[Any]) -> bool:
     return any(word in annotation for word in NUMERIC_ANNOTATIONS) and not any(
         word in annotation for word in OTHER_ANNOTATIONS
     )
+
+
+def _field_numbers(part: Any, where: str, name: str) -> list[Any]:
+    return _numbers(where, next(field for field in fields(part) if field.name == name), getattr(part, name))
 
 
 def _numbers(where: str, field: Field[Any], value: Any) -> list[Any]:

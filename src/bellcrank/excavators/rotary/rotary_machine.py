@@ -8,9 +8,7 @@ sticks are released, and the speeds of a full stick: about what the paper's pump
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from bellcrank.cockpit.machines import Gauge, Machine, Plot
 from bellcrank.control.leash import Leash
@@ -18,12 +16,11 @@ from bellcrank.excavators.digging_forces import Footing, Stance, with_digging_fo
 from bellcrank.excavators.pilots import DIG_WAYPOINTS, PaperRun, Sticks, Tour
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.experiments import hydraulics
-from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode
+from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, spool_outputs
 from bellcrank.excavators.stick_machine import TEETH_PLOT, stance_outputs, stick_machine, tip_outputs
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Frame
-from bellcrank.scalar import Scalar
 from bellcrank.sim.system.systems import system
 from bellcrank.zoo import data, excavator
 
@@ -59,14 +56,8 @@ def machine() -> Machine:
     ]
     control = EitherMode(gains["kp"], gains["kv"], start, stops=STOPS, leash=LEASH, bleed=BLEED, arm=arm)
 
-    def spool(i: int) -> Callable[..., Scalar]:
-        def opening(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
-            return actuators[i].spool(control(t, q, v, x, u)[0][i])
-
-        return opening
-
     stance, load = Stance(m, forces, footing), footing.contact.numbers["load.mass"]
-    outputs = {f"{j}.spool": spool(i) for i, j in enumerate(JOINTS)}
+    outputs = {f"{j}.spool": spool for j, spool in zip(JOINTS, spool_outputs(control, actuators), strict=True)}
     outputs |= tip_outputs(lambda q: arm.forward(list(q)), load) | stance_outputs(stance)
     inputs = dict.fromkeys(EitherMode.inputs, 0.0)  # the sticks
     plant = system(m, actuators=actuators, control=control, inputs=inputs, outputs=outputs, forces=forces)

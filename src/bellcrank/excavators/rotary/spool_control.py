@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from bellcrank.actuators import RotaryHydraulics
 from bellcrank.actuators.actuator import StateVariable, bounded_rate
 from bellcrank.control.leash import Leash
 from bellcrank.errors import InputError
@@ -185,3 +186,11 @@ class EitherMode(_ArmControl):
         *sticks, switch = u
         pairs = zip(self.resolved(theta_d, sticks), sticks, strict=True)
         return [where(switch > 0.5, tip, joint) for tip, joint in pairs]
+
+
+def spool_outputs(control: SpoolControl, drives: Sequence[RotaryHydraulics]) -> list[Callable[..., Scalar]]:
+    """Return the openings of the spools of `drives` under `control`, cm, as functions of (t, q, v, x, u)."""
+    return [
+        lambda t, q, v, x, u, i=i, drive=drive: drive.spool(control(t, q, v, x, u)[0][i])
+        for i, drive in enumerate(drives)
+    ]

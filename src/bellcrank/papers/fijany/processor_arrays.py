@@ -81,8 +81,8 @@ def equation_and_processor(array: ProcessorArray, n: int, label: str) -> tuple[s
     """
     match = LABEL_PATTERN.fullmatch(label)
     assert match, label
-    row = _body_index(match[3], n)
-    column = _body_index(match[2], n) if match[2] else row
+    row = _body_indices(n)[match[3]]
+    column = _body_indices(n)[match[2]] if match[2] else row
     if not array.square:
         return match[1], column
     low, high = sorted((row, column))
@@ -92,10 +92,6 @@ def equation_and_processor(array: ProcessorArray, n: int, label: str) -> tuple[s
 @cache
 def _body_indices(n: int) -> dict[str, int]:
     return {link.name: i for i, link in enumerate(papers.tree(n, True).links)}
-
-
-def _body_index(name: str, n: int) -> int:
-    return _body_indices(n)[name]
 
 
 def count_busiest(array: ProcessorArray, n: int) -> tuple[int, int]:

@@ -96,27 +96,20 @@ def run() -> Result:
             times[name].append(f.step_nanoseconds())
     best = {name: min(x) for name, x in times.items()}
     ratio = best["absolute"] / best["joint"]
+    printed, gap = {name: f"{x:g} s for 10 s" for name, x in PRINTED_SECONDS.items()}, "loops open by at most"
     rows = (
         *(Row(f"velocities and constraints, {name}", "", forms[name].sizes) for name in PRINTED_SECONDS),
         *(Row(f"operations for accelerations, {name}", "", float(f.operations)) for name, f in forms.items()),
         Row("operations, absolute / joint", "", forms["absolute"].operations / forms["joint"].operations),
-        *(Row(f"CPU time of a step, {name}", _printed_time(name), f"{best[name]:.1f} ns") for name in forms),
+        *(Row(f"CPU time of a step, {name}", printed.get(name, ""), f"{best[name]:.1f} ns") for name in forms),
         Row("CPU time, absolute / joint", "about five times or more", f"{ratio:.1f}", "", ratio > 4.0),
         bound_row("bodies, absolute against joint, apart by", _largest_difference(forms), 1e-6, "m"),
         *(
-            bound_row(f"loops open by at most, {name}", _loop_gap(records[name]), bound, "m")
+            bound_row(f"{gap}, {name}", float(records[name].provenance[gap]), bound, "m")
             for name, bound in LOOP_GAP_BOUNDS.items()
         ),
     )
     return Result(rows, records, {"motion": _figure(forms)})
-
-
-def _printed_time(name: str) -> str:
-    return f"{PRINTED_SECONDS[name]:g} s for 10 s" if name in PRINTED_SECONDS else ""
-
-
-def _loop_gap(record: Record) -> float:
-    return float(record.provenance["loops open by at most"])
 
 
 def _largest_difference(forms: dict[str, Formulation]) -> float:

@@ -13,8 +13,7 @@ from math import pi
 import numpy as np
 
 from bellcrank.papers.results import Result, Row
-from bellcrank.papers.saha.arm_experiment import ArmExperiment
-from bellcrank.papers.saha.figures import figures
+from bellcrank.papers.saha.arm_experiment import ArmExperiment, figures
 from bellcrank.zoo import puma_saha
 
 

@@ -17,8 +17,7 @@ from bellcrank.formats.locked_joints import lock_joints
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.papers.open_loop import Array
 from bellcrank.papers.results import Result, Row, bound_row
-from bellcrank.papers.saha.arm_experiment import SECONDS, ArmExperiment
-from bellcrank.papers.saha.figures import figures
+from bellcrank.papers.saha.arm_experiment import SECONDS, ArmExperiment, figures
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.zoo import stanford

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.excavators.rotary import experiments as wong
-from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl
+from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl, spool_outputs
 from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.record import Record
-from bellcrank.scalar import Scalar
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.systems import System, system
@@ -35,24 +34,12 @@ def excavator_system(control: SpoolControl) -> System:
     """Return the excavator with hydraulics and `control`; spools, desired rates and tip coordinates are outputs."""
     drives, arm = wong.hydraulics(), wong.arm()
     outputs: dict[str, Any] = {}
-    for i, (joint, drive) in enumerate(zip(JOINTS, drives, strict=True)):
-
-        def spool(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i, drive: Any = drive) -> Scalar:
-            return drive.spool(control(t, q, v, x, u)[0][i])
-
-        def rate(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
-            return control.desired(t, x, u)[1][i]
-
-        outputs |= {f"{joint}.spool": spool, f"{joint}.rate_d": rate}
+    for i, (joint, spool) in enumerate(zip(JOINTS, spool_outputs(control, drives), strict=True)):
+        outputs[f"{joint}.spool"] = spool
+        outputs[f"{joint}.rate_d"] = lambda t, q, v, x, u, i=i: control.desired(t, x, u)[1][i]
     for i, name in enumerate(TIP):
-
-        def actual(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
-            return arm.forward(list(q))[i]
-
-        def desired_tip(t: Scalar, q: Any, v: Any, x: Any, u: Any, i: int = i) -> Scalar:
-            return arm.forward(control.desired(t, x, u)[0])[i]
-
-        outputs |= {f"tip.{name}": actual, f"tip.{name}_d": desired_tip}
+        outputs[f"tip.{name}"] = lambda t, q, v, x, u, i=i: arm.forward(list(q))[i]
+        outputs[f"tip.{name}_d"] = lambda t, q, v, x, u, i=i: arm.forward(control.desired(t, x, u)[0])[i]
     return system(excavator(), drives, control, outputs=outputs)
 
 

@@ -13,15 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bellcrank.control import wong
-from bellcrank.papers.open_loop import (
-    Array,
-    Path,
-    desired_motion,
-    error_growth,
-    largest_magnitude,
-    simulator,
-    tracking_errors,
-)
+from bellcrank.papers import open_loop
+from bellcrank.papers.open_loop import Array, Path
 from bellcrank.papers.results import Result, Row, is_near
 from bellcrank.record import Record
 from bellcrank.view.curves import Line, Panel, figure
@@ -34,20 +27,21 @@ PRINTED = {"theta": (-1e-4, "deg"), "dtheta": (-5e-5, "deg/s"), "ddtheta": (6e-5
 def run() -> Result:
     """Run two steps and compare the errors of joint 6 with the thesis."""
     arm, path = puma600(), wong(6, SECONDS)
-    arm_simulator = simulator(arm, path)
+    arm_simulator = open_loop.simulator(arm, path)
     at_h, at_tenth = (arm_simulator.run(SECONDS, step=h, every=STEP) for h in (STEP, STEP / 10))
-    coarse, fine = ([np.degrees(e) for e in tracking_errors(r, path)] for r in (at_h, at_tenth))
+    coarse, fine = ([np.degrees(e) for e in open_loop.tracking_errors(r, path)] for r in (at_h, at_tenth))
     rows = []
     for e, (name, (printed, unit)) in zip(coarse, PRINTED.items(), strict=True):
-        peak = largest_magnitude(e[:, 5])
+        peak = open_loop.largest_magnitude(e[:, 5])
         rows.append(Row(f"joint 6, largest error of {name}", f"{printed:g} {unit}", peak, unit, is_near(peak, printed)))
-    worst = largest_magnitude(coarse[0])
+    sizes = open_loop.error_growth(arm_simulator, path, SECONDS)[1]
+    worst = open_loop.largest_magnitude(coarse[0])
     order = float(np.log10(np.abs(coarse[0]).max() / np.abs(fine[0]).max()))  # the steps differ by a factor of ten
     rows += [
         Row("any joint, largest error of theta", "indistinguishable", worst, "deg", abs(worst) < 0.005 * 180),
-        Row("joint 6, largest error of theta, h = 0.001 s", "", largest_magnitude(fine[0][:, 5]), "deg"),
+        Row("joint 6, largest error of theta, h = 0.001 s", "", open_loop.largest_magnitude(fine[0][:, 5]), "deg"),
         Row("order of the error", "fourth-order", f"{order:.1f}", "", abs(order - 4.0) < 0.2),
-        Row("growth factor of a small error in 10 s", "", float(error_growth(arm_simulator, path, SECONDS)[1][-1])),
+        Row("growth factor of a small error in 10 s", "", float(sizes[-1])),
     ]
     captions = (
         "PUMA 600, all joints desired and joint 6 simulated (Wong's fig. 3.4)",
@@ -80,7 +74,7 @@ def joint_6_figures(
     """
     assert r.mechanism is not None
     names = ("theta [deg]", "dtheta [deg/s]", "ddtheta [deg/s^2]")
-    wanted = [np.degrees(x[:, 5]) for x in desired_motion(path, r.t)]
+    wanted = [np.degrees(x[:, 5]) for x in open_loop.desired_motion(path, r.t)]
     actual = [np.degrees(x) for x in (r.q[:, 5], r.v[:, 5], r[f"{r.mechanism.columns[1][5]}.a"])]
     motion = [
         Panel(name, [Line("desired", r.t, a, wide=True), Line(label, r.t, b)])

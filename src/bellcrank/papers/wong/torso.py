@@ -14,15 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.control import wong
-from bellcrank.papers.open_loop import (
-    desired_motion,
-    error_growth,
-    growth_panel,
-    largest_magnitude,
-    path_jacobians,
-    simulator,
-    tracking_errors,
-)
+from bellcrank.papers import open_loop
 from bellcrank.papers.results import Result, Row
 from bellcrank.papers.wong.puma600 import joint_6_figures
 from bellcrank.record import Record
@@ -45,20 +37,20 @@ def unbounded_path(t: Any) -> tuple[list[Any], list[Any], list[Any]]:
 def run() -> Result:
     """Run both steps, with and without feedback, and compare with the sentences of the thesis."""
     body, path = torso(), wong(6, SECONDS)
-    torso_simulator = simulator(body, path)
+    torso_simulator = open_loop.simulator(body, path)
     small, large = (torso_simulator.run(SECONDS, step=h, every=LARGE_STEP) for h in (STEP, LARGE_STEP))
-    with_feedback = simulator(body, path, kp=KP, kv=KV).run(SECONDS, step=LARGE_STEP)
-    extended = simulator(body, unbounded_path).run(2 * SECONDS, step=STEP, every=LARGE_STEP)
+    with_feedback = open_loop.simulator(body, path, kp=KP, kv=KV).run(SECONDS, step=LARGE_STEP)
+    extended = open_loop.simulator(body, unbounded_path).run(2 * SECONDS, step=STEP, every=LARGE_STEP)
     errors_deg = {
-        name: [np.degrees(e) for e in tracking_errors(r, path)]
+        name: [np.degrees(e) for e in open_loop.tracking_errors(r, path)]
         for name, r in (("small", small), ("large", large), ("fed", with_feedback))
     }
-    departed = np.abs(np.degrees(desired_motion(unbounded_path, extended.t)[0] - extended.q)[:, 5]) > 1.0
+    departed = np.abs(np.degrees(open_loop.desired_motion(unbounded_path, extended.t)[0] - extended.q)[:, 5]) > 1.0
     departure = float(extended.t[departed.argmax()])
-    rates = np.linalg.eigvals(path_jacobians(torso_simulator, path, np.linspace(0, SECONDS, 101)))
+    rates = np.linalg.eigvals(open_loop.path_jacobians(torso_simulator, path, np.linspace(0, SECONDS, 101)))
     fastest = LARGE_STEP * float(np.abs(rates).max())
-    growth_curve = error_growth(torso_simulator, path, SECONDS)
-    close, far, fed = (largest_magnitude(errors_deg[name][0][:, 5]) for name in ("small", "large", "fed"))
+    growth_curve = open_loop.error_growth(torso_simulator, path, SECONDS)
+    close, far, fed = (open_loop.largest_magnitude(errors_deg[name][0][:, 5]) for name in ("small", "large", "fed"))
     rows = (
         Row("joint 6, largest error of theta, h = 0.001 s", "simulated correctly", close, "deg", abs(close) < 1.0),
         Row("joint 6, largest error of theta, h = 0.01 s", "unstable, incorrect", far, "deg", abs(far) > 90.0),
@@ -83,7 +75,7 @@ def _figures(small: Record, errors_deg: Any, growth_curve: Any) -> dict[str, str
     with np.errstate(divide="ignore"):
         sizes = [(n, np.log10(np.abs(np.radians(errors_deg[k][0])).max(axis=1))) for n, k in CURVE_LABELS]
     errors = [Line(name, t, np.where(y > -14, y, np.nan)) for name, y in sizes]
-    panels = [Panel("log10 of the largest error [rad]", errors), growth_panel(*growth_curve)]
+    panels = [Panel("log10 of the largest error [rad]", errors), open_loop.growth_panel(*growth_curve)]
     return figures | {"growth": figure("Torso, why a larger step fails", panels, 2)}
 
 
