@@ -156,12 +156,7 @@ class Parameters(Mapping[str, float]):
         InputError
             If a name is unknown, a value is not finite, or the shapes do not broadcast.
         """
-        if not isinstance(values, Mapping):
-            raise InputError(
-                f'{where}: parameters is {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.'
-            )
-        self.check(values, where)
-        given = {name: _checked_array(name, x, where) for name, x in values.items()}
+        given = self._arrays(values, f"{where}: parameters is", where)
         try:
             batch = np.broadcast_shapes(*(x.shape for x in given.values()))
         except ValueError:
@@ -193,13 +188,10 @@ class Parameters(Mapping[str, float]):
         ndarray, shape (..., len(self))
             The changed copy.
         """
-        if not isinstance(values, Mapping):
-            raise InputError(f'{where}: {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.')
-        self.check(values, where)
-        new = np.array(p, float)
+        given, new = self._arrays(values, f"{where}:", where), np.array(p, float)
         for i, name in enumerate(self):
-            if name in values:
-                x = _checked_array(name, values[name], where)
+            if name in given:
+                x = given[name]
                 try:
                     new[..., i] = x
                 except ValueError:
@@ -207,9 +199,16 @@ class Parameters(Mapping[str, float]):
                     raise InputError(
                         f'{where}: parameter "{name}" has the shape {x.shape}; expected {expected}.'
                     ) from None
-        if values and judged and self._judge is not None:
+        if given and judged and self._judge is not None:
             self._judge(list(self), new, where)
         return new
+
+    def _arrays(self, values: Any, what: str, where: str) -> dict[str, Array]:
+        """Return given values as arrays; `what` begins the message about another type than a mapping."""
+        if not isinstance(values, Mapping):
+            raise InputError(f'{what} {brief(values)}; expected a mapping such as {{"boom.mass": 1900.0}}.')
+        self.check(values, where)
+        return {name: _checked_array(name, x, where) for name, x in values.items()}
 
     def check(self, names: Iterable[Any], where: str = "parameters") -> None:
         """Raise InputError if one of `names` is not a parameter; `where` begins the message."""

@@ -75,10 +75,8 @@ class Beam:
         whole = is_whole(self.elements)
         if not whole or not 1 <= self.elements <= MAX_ELEMENTS:
             raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MAX_ELEMENTS}.")
-        if self.material is not None and not isinstance(self.material, Material):
-            raise ModelError(
-                f"beam: material is {brief(self.material)}; expected a Material, such as Material.steel()."
-            )
+        if self.material is not None:
+            Material.check("beam", self.material)
         if isinstance(self.section, tuple) and [isinstance(s, Section) for s in self.section] != [True, True]:
             raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
         if not isinstance(self.theory, str) or self.theory not in THEORIES:

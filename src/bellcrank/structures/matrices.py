@@ -19,11 +19,18 @@ from bellcrank.errors import ModelError, brief
 from bellcrank.model.flexible_body import vee
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import name_problem
-from bellcrank.scalar import array_argument, is_real, is_whole
+from bellcrank.scalar import array_argument
 from bellcrank.structures import skin
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
-from bellcrank.structures.reduction import Reduction, check_units, checked_supports, is_sparse, reduce_structure
+from bellcrank.structures.reduction import (
+    Reduction,
+    check_selection,
+    check_units,
+    checked_supports,
+    is_sparse,
+    reduce_structure,
+)
 from bellcrank.structures.unit_plausibility import warn_implausible_frequency, warn_implausible_mass
 
 Interfaces = Mapping[str, int | Sequence[int]]
@@ -128,10 +135,7 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
         raise ModelError(
             f"flexible: K is {K.shape}, M {M.shape}, and there are {len(places)} nodes; expected 3 or 6 rows per node."
         )
-    if not is_whole(modes):
-        raise ModelError(f"flexible: modes is {brief(modes)}; expected a whole number.")
-    if not is_real(below):
-        raise ModelError(f"flexible: below is {brief(below)}; expected a frequency in Hz.")
+    check_selection("flexible", modes, below)
     return K, M, places, int(each)
 
 

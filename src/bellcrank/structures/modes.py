@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.scalar import is_real, is_whole
 from bellcrank.structures.beam import GAUSS_POINTS, Array, Beam
 from bellcrank.structures.beam_sections import BeamPiece, straight_piece
-from bellcrank.structures.reduction import Reduction, check_units, frequencies, reduce_structure
+from bellcrank.structures.reduction import Reduction, check_selection, check_units, frequencies, reduce_structure
 from bellcrank.structures.unit_plausibility import warn_implausible_frequency
 
 # Displacements of a node by the motion that they belong to (formats/beam_bodies.py).
@@ -112,10 +111,7 @@ def _selected_modes(
     attached: bool,
     below: float,
 ) -> Reduction:
-    if not is_whole(modes) or modes < 0:
-        raise ModelError(f"beam: modes is {modes!r}; expected a whole number from 0.")
-    if not is_real(below):
-        raise ModelError(f"beam: below is {below!r}; expected a frequency in Hz.")
+    check_selection("beam", modes, below)
     parts = _group_reductions(beam, groups, interface_nodes, modes, attached)
     if not parts:
         raise ModelError("beam: no modes and no shapes of loads are kept; ask for modes=1 or more.")

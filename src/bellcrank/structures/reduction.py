@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, unknown
+from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.optional_imports import optional_import
+from bellcrank.scalar import is_real, is_whole
 from bellcrank.text_table import table
 
 Array = np.ndarray[Any, Any]
@@ -183,6 +184,14 @@ def reduce_structure(
         )
     omega, shapes = np.sqrt(square), T @ mixed
     return Reduction(shapes, omega, *_quality(K, M, shapes, omega, free, rigid))
+
+
+def check_selection(where: str, modes: Any, below: Any) -> None:
+    """Raise an error unless `modes` is a whole number from 0 and `below` a number; `where` begins the message."""
+    if not is_whole(modes) or modes < 0:
+        raise ModelError(f"{where}: modes is {brief(modes)}; expected a whole number from 0.")
+    if not is_real(below):
+        raise ModelError(f"{where}: below is {brief(below)}; expected a frequency in Hz.")
 
 
 def check_units(omega: Array, size: float) -> None:

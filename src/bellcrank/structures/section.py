@@ -45,6 +45,12 @@ class Material:
         """Shear modulus, Pa."""
         return self.E / (2.0 * (1.0 + self.nu))
 
+    @staticmethod
+    def check(where: str, material: object) -> None:
+        """Raise a ModelError that begins with `where` unless `material` is a Material."""
+        if not isinstance(material, Material):
+            raise ModelError(f"{where}: material is {brief(material)}; expected a Material, such as Material.steel().")
+
     @classmethod
     def steel(cls) -> Material:
         """Return steel.

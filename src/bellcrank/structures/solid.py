@@ -54,8 +54,7 @@ def solid(
     """
     fem = optional_import("skfem", "mesh", "a mesh of tetrahedra")
     checked_mesh = _mesh(fem, mesh)
-    if not isinstance(material, Material):
-        raise ModelError(f"solid: material is {brief(material)}; expected a Material, such as Material.steel().")
+    Material.check("solid", material)
     if material.nu == 0.5:
         raise ModelError("solid: nu is 0.5: an incompressible material is infinitely stiff here; expected less.")
     K, M, nodes = _assemble(fem, checked_mesh, material)

@@ -41,9 +41,8 @@ def draw_inputs(setup: StudySetup, runs: Array, values: Mapping[str, Array]) -> 
     values
         Their values, by name; an input that varies is not drawn.
     """
-    functions = {
-        name: draw for name, draw in drawn_inputs(setup.given.get("inputs")).items() if not _varies(setup, name, values)
-    }
+    varied = {name for name in values if setup.meaning.get(name) in ("input", "samples")}
+    functions = {name: x for name, x in drawn_inputs(setup.given.get("inputs")).items() if name not in varied}
     if not functions:
         return [{} for _ in runs]
     hold = setup.given["input_step"]
@@ -53,10 +52,6 @@ def draw_inputs(setup: StudySetup, runs: Array, values: Mapping[str, Array]) -> 
         {name: _draw(draw, t.copy(), [setup.seed, k, int(seed)]) for k, (name, draw) in ordered}
         for seed in values.get("seed", runs)
     ]
-
-
-def _varies(setup: StudySetup, name: str, values: Mapping[str, Array]) -> bool:
-    return name in values and setup.meaning.get(name) in ("input", "samples")
 
 
 def _draw(draw: Callable[..., Any], t: Array, seed: list[int]) -> Any:

@@ -21,6 +21,7 @@ from bellcrank.model import mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.sequences import sequence_elements
@@ -289,14 +290,7 @@ def _random_body(rng: np.random.Generator, i: int) -> Body:
 
 def _random_rotation(rng: np.random.Generator) -> Array:
     """Return a rotation distributed uniformly, from a random unit quaternion."""
-    x, y, z, w = _unit(rng.normal(size=4))
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-        ]
-    )
+    return np.array([[*row] for row in rotation_matrix(_unit(rng.normal(size=4)).tolist()).rows])
 
 
 def _unit(v: Array) -> Array:

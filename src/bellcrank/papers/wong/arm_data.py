@@ -95,8 +95,9 @@ def general_arm(tape: Tape, parents: Sequence[int]) -> MeshArm:
         A = turn(q[i], next(numbers), next(numbers))
         k, l, z = vec(), vec(), vec()
         J, m = SymMat(*(next(numbers) for _ in range(6))), next(numbers)
+        if not 0 <= parent <= i:
+            raise InputError(f"body {i + 1} has parent {parent}; expected 0 to {i}.")
         bodies.append(MeshBody(i + 1, parent, A, k, l, z, J, m, v[i], partial(tau.__getitem__, i)))
-    _check_parents(bodies)
     return MeshArm(f"any arm of {n} joints", tuple(bodies), vec(), (vec(), vec()), next(numbers), inputs)
 
 
@@ -139,9 +140,3 @@ def arm_of(tape: Tape, mechanism: Mechanism) -> MeshArm:
         joint_terms = v[link.v_index[0]], load(link), link.armature
         bodies.append(MeshBody(i + 1, link.parent + 1, turn(link), -centre, l, AXES[2], J, m, *joint_terms))
     return MeshArm(mechanism.name, tuple(bodies), tree.gravity, (ZERO, ZERO), 0.0, inputs)
-
-
-def _check_parents(bodies: Sequence[MeshBody]) -> None:
-    for body in bodies:
-        if not 0 <= body.parent < body.number:
-            raise InputError(f"body {body.number} has parent {body.parent}; expected 0 to {body.number - 1}.")

@@ -7,7 +7,7 @@ not stored: they are counted when the atoms are traced. The printed costs are in
 from __future__ import annotations
 
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import Mat, SymMat, Vec, cross_matrix
+from bellcrank.spatial.vector import ZERO, Acceleration, Mat, SymMat, Vec
 
 
 def turned(A: Mat, c: Vec) -> Vec:
@@ -45,10 +45,7 @@ def acceleration(A: Mat, dw: Vec, w: Vec, rate: Scalar) -> Vec:
 
 def centripetal(w: Vec, dw: Vec) -> Mat:
     """Return W = [`dw`] + [`w`]^2, with six products (3.29)."""
-    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
-    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    squared = Mat(Vec(-(yy + zz), xy, xz), Vec(xy, -(xx + zz), yz), Vec(xz, yz, -(xx + yy)))
-    return squared + cross_matrix(dw)
+    return Acceleration(w, dw, ZERO).K
 
 
 def carried(A: Mat, p: Vec, Wl: Vec, Wk: Vec) -> Vec:
