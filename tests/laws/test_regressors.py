@@ -11,8 +11,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
+from bellcrank.identify.closed_loops import Branch, random_states
 from bellcrank.identify.experiments import read_measurement
-from bellcrank.identify.loop_branch import Branch, random_states
 from bellcrank.identify.physical_consistency import _log_cholesky, inertial_numbers, pseudo_inertia
 from bellcrank.model import Mechanism
 

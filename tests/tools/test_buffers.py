@@ -23,7 +23,7 @@ FILLED_BY_PYTHON = {
     "sim/stepper/python_controllers.py": 3,  # rows of a run that Python steps
     "sim/run/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
     "emit/cuda/schedule_refinement.py": 1,  # positions in an order of nodes
-    "identify/loop_regressor.py": 1,  # filled sample by sample by the assembly
+    "identify/closed_loops.py": 1,  # filled sample by sample by the assembly
     "graph/linear_solve.py": 1,  # the definition, in numpy
     "graph/interpreter.py": 1,  # the definition, in numpy
     "graph/recursion_span.py": 1,  # lengths of paths

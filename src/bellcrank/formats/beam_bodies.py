@@ -19,7 +19,7 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
 from bellcrank.formats.number_checks import number, vector
-from bellcrank.model.mode_shapes import Modal, ModalNode, modal_fields
+from bellcrank.model.flexible_body import Modal, ModalNode, modal_fields
 from bellcrank.model.parts import Array, triple
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem

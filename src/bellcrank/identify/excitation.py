@@ -20,7 +20,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
-from bellcrank.identify.loop_branch import MAX_HALF_WIDTH, Branch
+from bellcrank.identify.closed_loops import MAX_HALF_WIDTH, Branch
 from bellcrank.identify.parameter_groups import Base
 from bellcrank.identify.regressors import regressor
 from bellcrank.model import Mechanism

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, unknown
-from bellcrank.identify.loop_branch import Branch
+from bellcrank.identify.closed_loops import Branch
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.model import Mechanism
 from bellcrank.record import Record, load_record

@@ -17,14 +17,12 @@ from numpy.typing import ArrayLike
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.identify.linear_parameters import BODY_NUMBERS, Number, numbers_of, values_of
-from bellcrank.identify.loop_branch import random_states
-from bellcrank.identify.loop_regressor import actuated_regressor
+from bellcrank.identify.closed_loops import actuated_regressor, random_states
+from bellcrank.identify.linear_parameters import BODY_NUMBERS, Array, Number, numbers_of, values_of
 from bellcrank.model import Mechanism
 from bellcrank.quoting import single_line
 from bellcrank.text_table import table
 
-Array = np.ndarray[Any, Any]
 MIN_ROWS = 300  # least number of rows; three rows or more for every number
 INDEPENDENT_SHARE = 1e-8  # share of a column that must be independent; the gap to dependent ones is 1e10 and more
 ROUNDING_TOLERANCE = 1e-9

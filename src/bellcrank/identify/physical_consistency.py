@@ -11,21 +11,19 @@ unconstrained least squares applies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, brief
+from bellcrank.identify.closed_loops import actuated_regressor
 from bellcrank.identify.least_squares import Estimate, checked_forces, compress_rows
-from bellcrank.identify.linear_parameters import BODY_NUMBERS, mechanism_with, values_of
-from bellcrank.identify.loop_regressor import actuated_regressor
+from bellcrank.identify.linear_parameters import BODY_NUMBERS, Array, mechanism_with, values_of
 from bellcrank.model import Mechanism
 from bellcrank.optional_imports import optional_import
 from bellcrank.scalar import is_real
 
-Array = np.ndarray[Any, Any]
 COMPLEX_STEP = 1e-30  # of the complex step, whose error is of the order of its square
 
 

@@ -21,7 +21,7 @@ from bellcrank.dynamics.kinematics import velocities
 from bellcrank.dynamics.rnea import forward_sweep
 from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError
-from bellcrank.identify.linear_parameters import BODY_NUMBERS, Number, check_numbers, numbers_of
+from bellcrank.identify.linear_parameters import BODY_NUMBERS, Array, Number, check_numbers, numbers_of
 from bellcrank.model import Mechanism
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.parts import Frame
@@ -29,7 +29,6 @@ from bellcrank.model.tree import Tree
 from bellcrank.scalar import array_argument
 from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, SymMat, Vec, euler_moment, vec
 
-Array = np.ndarray[Any, Any]
 MAX_MEASURED = 1e50  # limit of measured values: their squares are summed and squared again
 UNIT_INERTIAS = [SymMat(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as in SymMat
 

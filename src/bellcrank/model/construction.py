@@ -17,10 +17,10 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import part_checks
 from bellcrank.model.energy_check import TurningDirections, check_energy, has_planar_inertia, turning_directions
+from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loop_checks import FrameEnds, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.outline import Outline
 from bellcrank.model.parts import (
     Array,

@@ -19,10 +19,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from bellcrank.model.flexible_body import FlexibleBody, flexible_body
+from bellcrank.model.flexible_body import FlexibleBody, Modal, ModalNode, flexible_body
 from bellcrank.model.joints import KINDS
 from bellcrank.model.kind import Kind
-from bellcrank.model.mode_shapes import Modal, ModalNode
 from bellcrank.model.parts import Array, Body, Frame, Joint, Number, Triple
 from bellcrank.model.pose import (
     RELATIVE_NOISE,

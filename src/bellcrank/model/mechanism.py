@@ -18,11 +18,11 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, ModelError, brief, unknown, warn
 from bellcrank.lazy_import import lazy_import
+from bellcrank.model.flexible_body import Modal
 from bellcrank.model.free_parameters import free_numbers
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.mode_shapes import Modal
 from bellcrank.model.outline import Outline, check_outlines
 from bellcrank.model.part_checks import check_body_numbers, check_mass, check_values
 from bellcrank.model.parts import COUPLINGS, Array, Body, Frame, Joint, Loop, Report, Spring, Triple, with_unit_axes

@@ -25,7 +25,7 @@ DIRECTIONS_BY_MOTION = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_
 
 @dataclass(frozen=True)
 class Moments:
-    """Integrals over the mass, as in model/mode_shapes.py.
+    """Integrals over the mass, as in model/flexible_body.py.
 
     Modes are scaled so that a coordinate, in metres, is the largest displacement of a node or, if that is more, the
     largest rotation times the beam's length.

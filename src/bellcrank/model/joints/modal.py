@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.model.flexible_body import ModalNode
 from bellcrank.model.kind import Kind
-from bellcrank.model.mode_shapes import ModalNode
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.single_evaluation import evaluated_once
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform

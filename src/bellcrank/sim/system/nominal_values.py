@@ -20,8 +20,8 @@ import numpy as np
 
 from bellcrank.actuators import StateVariable
 from bellcrank.model import Mechanism
+from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
-from bellcrank.model.mode_shapes import Modal
 from bellcrank.parameters import nominal
 from bellcrank.record.contents import units
 from bellcrank.sim.system.systems import System
