@@ -52,14 +52,10 @@ class Footing:
     def barriers(self) -> tuple[Any, ...]:
         """Obstacles for the bucket: both tracks and the upper structure."""
         base, (near, far) = self.contact.level, self.sides
-        tracks = [
-            Block(
-                (-self.half_length, min(side * near, side * far), base - 1.0),
-                (self.half_length, max(side * near, side * far), base + self.track_height),
-            )
-            for side in (-1.0, 1.0)
-        ]
-        return (*tracks, Post(self.structure_radius, base + self.track_height, base + self.structure_height))
+        bottom, top, length = base - 1.0, base + self.track_height, self.half_length
+        sides = (-far, -near), (near, far)
+        tracks = [Block((-length, inner, bottom), (length, outer, top)) for inner, outer in sides]
+        return (*tracks, Post(self.structure_radius, top, base + self.structure_height))
 
 
 def with_digging_forces(plain: Mechanism, footing: Footing, walls: bool = True) -> tuple[Mechanism, Mapping[str, Any]]:

@@ -192,13 +192,11 @@ def _loaded_body(body: Body, mass: Any, centre: Sequence[Free], side: float) -> 
     r = [c - b for c, b in zip(centre, body.com, strict=True)]
     com: Any = tuple(b + share * d for b, d in zip(body.com, r, strict=True))
     reduced, square = body.mass * share, r[0] * r[0] + r[1] * r[1] + r[2] * r[2]
-    inertia: Any = tuple(
-        tuple(
-            body.inertia[i][k] - reduced * (r[i] * r[k]) + (side * mass + reduced * square if i == k else 0.0)
-            for k in range(3)
-        )
-        for i in range(3)
-    )
+
+    def moment(i: int, k: int) -> Any:
+        return body.inertia[i][k] - reduced * (r[i] * r[k]) + (side * mass + reduced * square if i == k else 0.0)
+
+    inertia: Any = tuple(tuple(moment(i, k) for k in range(3)) for i in range(3))
     return replace(body, mass=total_mass, com=com, inertia=inertia)
 
 

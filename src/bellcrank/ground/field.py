@@ -191,11 +191,9 @@ class Ground:
     def _heap_point(self, p: Array, displacement: Array) -> Array | None:
         """Return the point to which soil is pushed, or None if the edge moves straight up or down."""
         horizontal_length = math.hypot(displacement[0], displacement[1])
-        return (
-            None
-            if horizontal_length < 0.3 * float(np.linalg.norm(displacement))
-            else p + displacement * (1.5 * HEAP_DISTANCE / horizontal_length)
-        )
+        if horizontal_length < 0.3 * float(np.linalg.norm(displacement)):
+            return None
+        return np.asarray(p + displacement * (1.5 * HEAP_DISTANCE / horizontal_length))
 
     def _heap(self, centre: Place, width: float, volume: float) -> None:
         """Add a volume of soil around a point."""
@@ -210,9 +208,8 @@ class Ground:
         if self.load <= 0.0:
             return
         holding = min(max((mouth + 0.2) / 0.65, 0.0), 1.0)
-        lowest_edge = min(
-            float(self.heights[self._cell(tip[1]), self._cell(tip[0])]), 0.0
-        )  # a heap does not hold the load in the bucket
+        # A heap does not hold the load in the bucket.
+        lowest_edge = min(float(self.heights[self._cell(tip[1]), self._cell(tip[0])]), 0.0)
         buried = tip[2] < lowest_edge + KEEP_CLEARANCE
         held_volume = self.tool.capacity * (1.0 if buried else holding * holding * (3.0 - 2.0 * holding))
         lost = min(self.load - held_volume, POUR_RATE * self.tool.capacity * dt)

@@ -204,15 +204,9 @@ class FitProblem:
 
         limits = (self.low[active] / self.size[active], self.high[active] / self.size[active])
         start = np.clip(x[active] / self.size[active], limits[0], limits[1])
-        solution = optimize.least_squares(
-            lambda z: scaled_residuals(z)[0],
-            start,
-            lambda z: scaled_residuals(z)[1],
-            bounds=limits,
-            loss=self.loss,
-            x_scale="jac",
-            xtol=1e-10,
-        )
+        r, J = (lambda z: scaled_residuals(z)[0]), (lambda z: scaled_residuals(z)[1])
+        options = {"bounds": limits, "loss": self.loss, "x_scale": "jac", "xtol": 1e-10}
+        solution = optimize.least_squares(r, start, J, **options)
         if not np.isfinite(solution.x).all():
             raise InputError(
                 f"the search does not converge from {self._numbers(x)}; give other initial values: begin={{...}}."

@@ -270,14 +270,8 @@ def _merge_bodies(parts: Sequence[Body]) -> Body:
     for b in parts:
         d = np.asarray(b.com) - com
         I = I + (np.asarray(b.inertia) + b.mass * (d @ d * np.eye(3) - np.outer(d, d)))
-    return Body(
-        first.name,
-        mass,
-        triple(com),
-        matrix((I + I.T) / 2),
-        any(b.declared for b in parts),
-        tuple(b.name for b in parts),
-    )
+    declared, links = any(b.declared for b in parts), tuple(b.name for b in parts)
+    return Body(first.name, mass, triple(com), matrix((I + I.T) / 2), declared, links)
 
 
 def _massless_warnings(

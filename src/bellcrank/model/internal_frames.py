@@ -86,32 +86,18 @@ def tree_of(
     F: dict[int, Pose] = {-1: _ground_frame(joints, joint_poses, main[-1], nominal(gravity))}
     links: list[Link] = []
     poses: dict[tuple[object, ...], Pose] = {}
-    indices, known_links = (
-        _coordinate_indices(joints),
-        dict[tuple[object, ...], tuple[Pose, Kind, Transform, Inertia]](),
-    )
+    indices = _coordinate_indices(joints)
+    known_links: dict[tuple[object, ...], tuple[Pose, Kind, Transform, Inertia]] = {}
     for i, j in enumerate(joints):
         up, child, b = parent[i], main[i], bodies[i]
         main_child = (joint_poses[child], joints[child]) if child is not None else None
         # Identical numbers give identical links: large mechanisms repeat, and each is computed once.
-        key = (
-            id(F[up]),
-            up < 0,
-            _frame_key(j),
-            main_child and _frame_key(main_child[1]),
-            b.mass,
-            b.com,
-            b.inertia,
-            j.name in nodes and i,
-        )
+        frame_keys = _frame_key(j), main_child and _frame_key(main_child[1])
+        key = id(F[up]), up < 0, *frame_keys, b.mass, b.com, b.inertia, j.name in nodes and i
         if key not in known_links:
-            new_link = _internal_link(j, b, joint_poses[i], F[up], main_child, size, up < 0, nodes)
-            pose_key = (
-                (new_link[0].R.tobytes(), new_link[0].p.tobytes())
-                if not has_free(new_link[0].R, new_link[0].p)
-                else (i,)
-            )
-            known_links[key] = (poses.setdefault(pose_key, new_link[0]), *new_link[1:])
+            pose, kind, moves, inertia = _internal_link(j, b, joint_poses[i], F[up], main_child, size, up < 0, nodes)
+            pose_key = (i,) if has_free(pose.R, pose.p) else (pose.R.tobytes(), pose.p.tobytes())
+            known_links[key] = poses.setdefault(pose_key, pose), kind, moves, inertia
         F[i], kind, moves, inertia = known_links[key]
         links.append(Link(b.name, up, j, kind, moves, inertia, *indices[i]))
     g = zero_noise(clean_product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))

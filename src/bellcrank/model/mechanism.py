@@ -424,12 +424,8 @@ class Mechanism(Quantities):
         """
         if loop.kind in COUPLINGS:
             shift = f" + {loop.offset:g}" if nominal(loop.offset) else ""
-            return (
-                loop.name,
-                loop.kind,
-                f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}{shift}",
-                f"{loop.value:g}",
-            )
+            relation = f"{loop.joints[1]} = {loop.value:g} * {loop.joints[0]}{shift}"
+            return loop.name, loop.kind, relation, f"{loop.value:g}"
         if loop.joints:
             return loop.name, loop.kind, ", ".join(loop.joints), ""
         value = f"{loop.value:g} m" if loop.kind == "distance" else ""

@@ -243,11 +243,8 @@ def check_joint(j: Joint, known: Collection[str]) -> Iterator[ReportLine]:
     yield from _unused_properties(where, j)
     yield from _check_limits(where, j)
     if j.stiffness and KINDS[j.kind].nq != KINDS[j.kind].nv:
-        yield ReportLine(
-            where,
-            f"stiffness {j.stiffness:g} not used: a {j.kind} joint has no angle that a spring could measure",
-            "warning",
-        )
+        reason = f"a {j.kind} joint has no angle that a spring could measure"
+        yield ReportLine(where, f"stiffness {j.stiffness:g} not used: {reason}", "warning")
     if j.stiffness < 0.0:
         yield ReportLine(where, f"stiffness {j.stiffness:g} is negative: the spring pushes away from rest", "warning")
 
@@ -293,17 +290,13 @@ def _check_second_axis(where: str, j: Joint) -> Iterator[ReportLine]:
 
 def _unused_properties(where: str, j: Joint) -> Iterator[ReportLine]:
     """Yield warnings about properties that the joint's type does not use."""
-    if j.pitch and j.kind != "helical":
-        yield ReportLine(
-            where, f"pitch {j.pitch:g} not used: only helical joints have one, and this is {j.kind}", "warning"
-        )
+    for what, value, kind in (("pitch", j.pitch, "helical"), ("second_axis", j.second_axis, "universal")):
+        if value and j.kind != kind:
+            shown = _format_numbers(value) if isinstance(value, tuple) else f"{value:g}"
+            reason = f"only {kind} joints have one, and this is {j.kind}"
+            yield ReportLine(where, f"{what} {shown} not used: {reason}", "warning")
     if j.kind == "helical" and not j.pitch:
         yield ReportLine(where, "pitch is 0: it turns without sliding, as a revolute joint", "note")
-    if j.second_axis is not None and j.kind != "universal":
-        shown = _format_numbers(j.second_axis)
-        yield ReportLine(
-            where, f"second_axis {shown} not used: only universal joints have one, and this is {j.kind}", "warning"
-        )
     if j.axis != (0.0, 0.0, 1.0) and j.kind in ("fixed", "spherical", "floating"):
         yield ReportLine(where, f"axis {_format_numbers(j.axis)} not used: a {j.kind} joint has none", "warning")
     if j.kind == "fixed":

@@ -224,11 +224,8 @@ def _match_joints(m: Mechanism, theirs: dict[str, Any]) -> dict[str, Any]:
     only_mechanism = [j.name for j in m.joints if j.name not in matched and j.mimic is None]
     only_model = [name for name, its in theirs.items() if id(its) not in used]
     if only_mechanism or only_model:
-        only = [
-            f"only the {who} has {_name_list(x)}"
-            for who, x in (("mechanism", only_mechanism), ("model", only_model))
-            if x
-        ]
+        owners = {"mechanism": only_mechanism, "model": only_model}
+        only = [f"only the {owner} has {_name_list(names)}" for owner, names in owners.items() if names]
         raise InputError(
             f'pinocchio_order of "{m.name}": {", and ".join(only)}. Read both from the same file, with the same base, '
             "and lock the same joints in both (bc.read(lock=...), pin.buildReducedModel)."

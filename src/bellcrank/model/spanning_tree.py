@@ -120,11 +120,8 @@ class _TreeSearch:
                 )
         for b in bodies:
             if b not in depth:
-                what = (
-                    "is not connected: its joints do not lead"
-                    if b in self.joints_of_body
-                    else "has no joint that leads"
-                )
+                has_joints = b in self.joints_of_body
+                what = "is not connected: its joints do not lead" if has_joints else "has no joint that leads"
                 raise ModelError(
                     f'body "{b}" {what} to "{self.ground}"; add one, such as joint("...", "floating", "{self.ground}", '
                     f'"{b}").'

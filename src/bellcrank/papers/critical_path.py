@@ -10,6 +10,7 @@ segment (`python -m bench.size_gpu --write`).
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +27,13 @@ MEASUREMENTS_FILE = Path(__file__).with_name("depth.json")  # written by bench/s
 def run() -> Result:
     """Compute the critical paths, and tabulate them with the measured times."""
     paths = {n: {method: critical_path(n, method) for method in ("aba", "dca")} for n in JOINT_COUNTS}
-    rows = [
-        (
-            str(n),
-            *(f"{x:.0f}" for x in paths[n].values()),
-            f"{mass_matrix_path(n):.0f}" if n <= MAX_MATRIX_JOINTS else "",
-        )
-        for n in JOINT_COUNTS
-    ]
+    matrices = {n: f"{mass_matrix_path(n):.0f}" for n in JOINT_COUNTS if n <= MAX_MATRIX_JOINTS}
+    rows = [(str(n), *(f"{x:.0f}" for x in paths[n].values()), matrices.get(n, "")) for n in JOINT_COUNTS]
     head = ("joints", "aba", "dca", "mass matrix, vcrb_parallel")
     on_paper = Table("longest path, operations", head, tuple(rows))
-    last_increment = paths[JOINT_COUNTS[-1]]["dca"] - paths[JOINT_COUNTS[-2]]["dca"]
-    previous_increment = paths[JOINT_COUNTS[-2]]["dca"] - paths[JOINT_COUNTS[-3]]["dca"]
-    growth_row = Row(
-        "path for twice the joints",
-        "a constant more (O(log n))",
-        last_increment,
-        "operations more",
-        last_increment <= previous_increment,
-    )
-    return Result((growth_row,), tables=(on_paper, measured_times()))
+    before, last = (paths[b]["dca"] - paths[a]["dca"] for a, b in pairwise(JOINT_COUNTS[-3:]))
+    growth = Row("path for twice the joints", "a constant more (O(log n))", last, "operations more", last <= before)
+    return Result((growth,), tables=(on_paper, measured_times()))
 
 
 def critical_path(n: int, method: str) -> float:

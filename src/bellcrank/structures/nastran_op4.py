@@ -195,11 +195,8 @@ def _number_format(where: str, data: bytes) -> NumberFormat:
 def _records(where: str, data: bytes, kind: NumberFormat) -> Iterator[bytes]:
     position = 0
     while position < len(data):
-        count = (
-            int(np.frombuffer(data[position : position + 4], f"{kind.byte_order}i4")[0])
-            if position + 4 <= len(data)
-            else -1
-        )
+        head = np.frombuffer(data[position : position + 4].ljust(4, b"\xff"), f"{kind.byte_order}i4")
+        count = int(head[0])  # below zero, or more than is left, at the end of a file that was cut short
         end = position + 4 + count
         if count < 0 or end + 4 > len(data) or data[end : end + 4] != data[position : position + 4]:
             raise ReadError(f"{where}: a record at byte {position} does not end as it begins: {CUT_SHORT}")

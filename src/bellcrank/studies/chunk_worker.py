@@ -147,11 +147,8 @@ def chunk_table(
         parts.append((rows, _run_bisecting(setup, sim, table["run"][rows], part, [drawn[k] for k in rows])))
     for name in dict.fromkeys(name for _, part in parts for name in part):  # variants may differ in their columns
         kind = next(part[name] for _, part in parts if name in part)
-        column = (
-            np.full(n, np.nan)
-            if kind.dtype.kind == "f"
-            else np.full(n, None if is_row_list(name) else "", dtype=object)
-        )
+        empty = None if is_row_list(name) else ""
+        column = np.full(n, np.nan) if kind.dtype.kind == "f" else np.full(n, empty, dtype=object)
         for rows, part in parts:
             if name in part:
                 column[rows] = part[name]

@@ -170,11 +170,8 @@ def changed_input(
             return ""
         a, b = block_ranges(chunk[1] - chunk[0])[k]
         first, last = chunk[0] + a, chunk[0] + b
-        computed = {
-            name: [_digest(drawn, name)]
-            for drawn in [draw_inputs(setup, np.arange(first, last), values(first, last))]
-            for name in drawn[0]
-        }
+        drawn = draw_inputs(setup, np.arange(first, last), values(first, last))
+        computed = {name: [_digest(drawn, name)] for name in drawn[0]}
         known = {name: digests[k : k + 1] for name, digests in stored(chunk[0]).items()}
         if names := _differing_names(known, computed):
             run_range = f"run {first}" if last == first + 1 else f"runs {first} to {last - 1}"

@@ -112,12 +112,9 @@ def _by_ranks(names: tuple[str, ...], X: Array, y: Array, result: str) -> Indice
     order = np.random.default_rng(0).permutation(len(y))
     parts = np.array([_rank_estimates(X[part], y[part]) for part in np.array_split(order, RANK_PARTS)])
     finite_parts = parts[np.isfinite(parts).all(axis=1)]  # a result with few values may be constant in a part
-    error = (
-        np.std(finite_parts, axis=0, ddof=1) / np.sqrt(len(finite_parts))
-        if len(finite_parts) > 1
-        else np.full(len(names), np.nan)
-    )
-    unknown = np.full(len(names), np.nan)
+    error = unknown = np.full(len(names), np.nan)
+    if len(finite_parts) > 1:
+        error = np.std(finite_parts, axis=0, ddof=1) / np.sqrt(len(finite_parts))
     return Indices(result, names, first, error, unknown, unknown, len(y))
 
 

@@ -267,17 +267,9 @@ def _joint(
     i: int, parent: int, kind: str, R: Matrix, point: Triple, axis: Triple, second: Triple, pitch: float = 0.05
 ) -> Joint:
     """Return a joint; `second` and `pitch` are used by the types that have them."""
-    return Joint(
-        f"joint{i + 1}",
-        kind,
-        f"link{parent + 1}" if parent >= 0 else "ground",
-        f"link{i + 1}",
-        R,
-        point,
-        axis,
-        second_axis=second if kind == "universal" else None,
-        pitch=pitch if kind == "helical" else 0.0,
-    )
+    own_numbers: dict[str, dict[str, Any]] = {"universal": {"second_axis": second}, "helical": {"pitch": pitch}}
+    carrier = f"link{parent + 1}" if parent >= 0 else "ground"
+    return Joint(f"joint{i + 1}", kind, carrier, f"link{i + 1}", R, point, axis, **own_numbers.get(kind, {}))
 
 
 def _random_body(rng: np.random.Generator, i: int) -> Body:

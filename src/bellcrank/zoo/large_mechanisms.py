@@ -95,12 +95,8 @@ def track(n: int = 90, pitch: float = 0.2, radius: float = 0.4) -> Mechanism:
     checked_count(n, "n", least=8, most=MAX_LOOP_BODIES)
     shoes_per_turn = int(np.clip(round(2 * pi * radius / pitch / 2), 3, n // 2 - 1))  # number of shoes round each wheel
     straight_shoes = (n - 2 * shoes_per_turn) // 2
-    bends = (
-        [0.0] * straight_shoes
-        + [pi / shoes_per_turn] * shoes_per_turn
-        + [0.0] * (n - 2 * shoes_per_turn - straight_shoes)
-        + [pi / shoes_per_turn] * shoes_per_turn
-    )
+    turn = [pi / shoes_per_turn] * shoes_per_turn
+    bends = [*[0.0] * straight_shoes, *turn, *[0.0] * (n - 2 * shoes_per_turn - straight_shoes), *turn]
     heading, points = 0.0, [np.zeros(3)]
     for bend in bends:
         heading += bend / 2
@@ -228,7 +224,7 @@ def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
     checked_count(n, "n", least=4, most=MAX_LOOP_BODIES)
     bend = 2.4 / n  # rad, angle from a link to the next
     link, weight = length / n, mass / n
-    radius = link / (2 * sin(bend / 2))
+    radius, damping = link / (2 * sin(bend / 2)), DAMPING_RATE_HZ * weight * link**2
     angles = [(i - n / 2) * bend for i in range(n + 1)]
     points = [radius * np.array([sin(a), cos(1.2) - cos(a), 0.0]) for a in angles]
     b = Builder(f"rope{n}", gravity=GRAVITY)
@@ -238,15 +234,7 @@ def rope(n: int = 200, length: float = 20.0, mass: float = 40.0) -> Mechanism:
     for i in range(n):
         add_rod(b, f"link{i}", points[i], points[i + 1], mass=weight, radius=link / 8)
         before = f"link{i - 1}" if i else "left_trolley"
-        b.joint(
-            f"pin{i}",
-            "revolute",
-            before,
-            f"link{i}",
-            point=points[i],
-            axis=Z,
-            damping=DAMPING_RATE_HZ * weight * link**2,
-        )
+        b.joint(f"pin{i}", "revolute", before, f"link{i}", point=points[i], axis=Z, damping=damping)
     b.joint("end", "revolute", f"link{n - 1}", "right_trolley", point=points[n], axis=Z)
     b.frame("middle", f"link{n // 2}", point=points[n // 2])
     return b.build()

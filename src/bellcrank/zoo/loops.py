@@ -307,15 +307,8 @@ def stewart(base: float = 1.0, platform: float = 0.6, height: float = 1.2) -> Me
         middle = (foot + head) / 2
         add_rod(b, f"lower{i + 1}", foot, middle, mass=5.0, radius=0.03)
         add_rod(b, f"upper{i + 1}", middle, head, mass=2.0, radius=0.02)
-        b.joint(
-            f"U{i + 1}",
-            "universal",
-            "ground",
-            f"lower{i + 1}",
-            point=foot,
-            axis=across,
-            second_axis=np.cross(leg, across),
-        )
+        axes: dict[str, Any] = {"axis": across, "second_axis": np.cross(leg, across)}
+        b.joint(f"U{i + 1}", "universal", "ground", f"lower{i + 1}", point=foot, **axes)
         b.joint(f"P{i + 1}", "prismatic", f"lower{i + 1}", f"upper{i + 1}", point=middle, axis=leg)
         b.joint(f"S{i + 1}", "spherical", f"upper{i + 1}", "platform", point=head)
     b.frame("tool", "platform", point=(0, 0, height))
@@ -346,16 +339,8 @@ def delta() -> Mechanism:
         for letter, aside in (("a", wide * across), ("b", -wide * across)):
             name = f"{i + 1}{letter}"
             add_rod(b, f"rod{name}", elbow + aside, wrist + aside, mass=0.1, radius=0.006)
-            second = np.cross(along, across)
-            b.joint(
-                f"U{name}",
-                "universal",
-                f"arm{i + 1}",
-                f"rod{name}",
-                point=elbow + aside,
-                axis=across,
-                second_axis=second,
-            )
+            axes: dict[str, Any] = {"axis": across, "second_axis": np.cross(along, across)}
+            b.joint(f"U{name}", "universal", f"arm{i + 1}", f"rod{name}", point=elbow + aside, **axes)
             b.joint(f"S{name}", "spherical", f"rod{name}", "platform", point=wrist + aside)
     b.frame("tool", "platform", point=(0, 0, -drop))
     return b.build()

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -87,22 +86,12 @@ class ToolForces:
         self.linkage = Linkage.of_zoo()
         plain = excavator_linkage()
         self.mechanism: Mechanism = replace(plain, frames={**plain.frames, "pin": Frame("pin", "bucket")})
-        self.cylinders: dict[str, HydraulicCylinder] = {
-            name: a
-            for name, a in zip(CYLINDERS, hydraulics(self.linkage)[1:], strict=True)
-            if isinstance(a, HydraulicCylinder)
-        }
+        cylinders = (a for a in hydraulics(self.linkage) if isinstance(a, HydraulicCylinder))
+        self.cylinders = dict(zip(CYLINDERS, cylinders, strict=True))
         self.footing: Footing = footing(plain, self.linkage)
-
-    @cached_property
-    def pressure(self) -> float:
-        """Working pressure of the digging cylinder, Pa."""
-        return float(self.linkage.given["hydraulics"]["pump_pressure"])
-
-    @cached_property
-    def relief(self) -> float:
-        """Relief pressure of the holding cylinders, Pa."""
-        return float(self.linkage.given["hydraulics"]["relief"])
+        numbers = self.linkage.given["hydraulics"]
+        self.pressure = float(numbers["pump_pressure"])  # Pa, working pressure of the digging cylinder
+        self.relief = float(numbers["relief"])  # Pa, of the holding cylinders
 
     # -- digging
 
@@ -232,14 +221,15 @@ class ToolForces:
 
     def _lift(self, theta: Sequence[float], r: float, z: float, side: str, edge: float) -> LiftCapacity:
         q = self._closed_configuration(theta)
-        still, drives = np.zeros(self.mechanism.nv), list(JOINTS)
-        columns = self.mechanism.columns[1]
-        own_forces, loaded_forces = (
-            np.asarray(
-                self.mechanism.inverse_dynamics(q, still, still, actuated=drives, wrenches={"pin": [0, 0, w, 0, 0, 0]})
+        still, columns = np.zeros(self.mechanism.nv), self.mechanism.columns[1]
+
+        def forces(kilograms: float) -> np.ndarray:
+            wrenches = {"pin": [0, 0, -GRAVITY * kilograms, 0, 0, 0]}
+            return np.asarray(
+                self.mechanism.inverse_dynamics(q, still, still, actuated=list(JOINTS), wrenches=wrenches)
             )
-            for w in (0.0, -GRAVITY)
-        )
+
+        own_forces, loaded_forces = forces(0.0), forces(1.0)
         limits = {}
         for name, joint in zip(CYLINDERS, JOINTS[1:], strict=True):
             k = columns.index(joint)

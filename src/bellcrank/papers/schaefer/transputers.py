@@ -104,11 +104,8 @@ def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> It
     for bits in range(1, 8):
         names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
         for shared in SHARING_MODES:
-            yield (
-                " + ".join(names),
-                shared,
-                list_schedule(tasks_of(m, *names, control=control, shared=shared), transputers),
-            )
+            todo = tasks_of(m, *names, control=control, shared=shared)
+            yield " + ".join(names), shared, list_schedule(todo, transputers)
 
 
 def tables() -> list[Table]:

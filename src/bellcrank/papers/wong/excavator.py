@@ -120,14 +120,11 @@ def _figures(joint: Record, resolved: Record) -> dict[str, str]:
 
     def spools(r: Record) -> list[Panel]:
         """Plot the voltage times the opening per volt, so that both curves are lengths."""
-        name = f"{wong.OPENING:g} v"
-        return [
-            Panel(
-                f"{j} [cm]",
-                [Line(name, r.t, wong.OPENING * r[f"{j}.command"], dotted=True), Line("x", r.t, r[f"{j}.spool"])],
-            )
-            for j in JOINTS
-        ]
+        panels = []
+        for j in JOINTS:
+            command = Line(f"{wong.OPENING:g} v", r.t, wong.OPENING * r[f"{j}.command"], dotted=True)
+            panels.append(Panel(f"{j} [cm]", [command, Line("x", r.t, r[f"{j}.spool"])]))
+        return panels
 
     rates = [_tracking_panel(joint, f"{j} [deg/s]", f"{j}.rate_d", f"{j}.v", 180 / np.pi) for j in JOINTS]
     tip = [

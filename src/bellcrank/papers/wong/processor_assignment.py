@@ -6,17 +6,19 @@
     all        H^T: the vectors [c; rho x c] of a column move north, one row at a time, the sums of the products west
     all        the matrix moves to row 1 and b to (0, n), and the equations are solved feed-forward
 
-Columns and rows are numbered as in the thesis. A value moves from neighbour to neighbour, and every processor on its
-route may keep it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2); other rows are unchanged.
+An atom of computation takes about as long as sending three numbers to a neighbour: a matrix-vector product, or a cross
+product with further terms. Costs are not stored: they are counted when the atoms are traced. The printed costs are in
+the tests. Columns, rows and equations are numbered as in the thesis. A value moves from neighbour to neighbour, and
+every processor on its route may keep it. Where a mechanism branches, rows 0 and 1 follow the tree (section 6.4.2);
+other rows are unchanged.
 """
 
 from __future__ import annotations
 
-from bellcrank.papers.wong import atoms
 from bellcrank.papers.wong.arm_data import MeshArm, MeshBody
 from bellcrank.papers.wong.atom_programs import Cpu, MeshProgram, column_path
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.vector import Vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Mat, SymMat, Vec
 
 
 def write_program(arm: MeshArm, balanced: bool = True, passed: bool = True, solver: bool = True) -> MeshProgram:
@@ -52,34 +54,34 @@ def _momenta(p: MeshProgram, body: MeshBody, balanced: bool) -> None:
     if parent:
         for value in inputs:
             p.add_route(value, [(0, parent), cpu])
-        p.append(cpu, f"w[{i}]", (f"A[{i}]", inputs[0]), lambda A, w: atoms.velocity(A, w, body.rate))
+        p.append(cpu, f"w[{i}]", (f"A[{i}]", inputs[0]), lambda A, w: velocity(A, w, body.rate))
         takes = (f"A[{i}]", inputs[1], f"w[{i}]")
-        p.append(cpu, f"dw[{i}]", takes, lambda A, dw, w: atoms.acceleration(A, dw, w, body.rate))
+        p.append(cpu, f"dw[{i}]", takes, lambda A, dw, w: acceleration(A, dw, w, body.rate))
     else:
         p.append(cpu, f"w[{i}]", (), lambda: Vec(still.x, still.y, body.rate))
         p.append(cpu, f"dw[{i}]", (), lambda: steady)
-    p.append(cpu, f"W[{i}]", (f"w[{i}]", f"dw[{i}]"), atoms.centripetal)
+    p.append(cpu, f"W[{i}]", (f"w[{i}]", f"dw[{i}]"), centripetal)
     p.append(cpu, f"Wk[{i}]", (f"W[{i}]",), lambda W: W @ body.k)
     for child in _children(p.arm, i):
         p.append(cpu, f"Wl[{i},{child.number}]", (f"W[{i}]",), lambda W, child=child: W @ child.l)
     if parent:
-        p.append(cpu, f"p[{i}]", (f"A[{i}]", inputs[2], inputs[3], f"Wk[{i}]"), atoms.carried)
+        p.append(cpu, f"p[{i}]", (f"A[{i}]", inputs[2], inputs[3], f"Wk[{i}]"), carried)
     else:
-        p.append(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: atoms.carried(A, g, still, Wk))
+        p.append(cpu, f"p[{i}]", (f"A[{i}]", f"Wk[{i}]"), lambda A, Wk: carried(A, g, still, Wk))
     if not balanced:
         _rates(p, cpu, body)
 
         def both_momenta(w: Vec, a: Vec, b: Vec, x: Vec) -> tuple[Vec, Vec]:
-            c, mp = atoms.gyroscopic(w, a, body.m, x)
-            return mp, atoms.momentum(c, b)
+            c, mp = gyroscopic(w, a, body.m, x)
+            return mp, momentum(c, b)
 
         p.append(cpu, f"mp[{i}] L[{i}]", (f"w[{i}]", f"a[{i}]", f"b[{i}]", f"p[{i}]"), both_momenta)
         return
     for value in (f"a[{i}]", f"b[{i}]"):
         p.add_route(value, [(1, i), cpu])
     takes = (f"w[{i}]", f"a[{i}]", f"p[{i}]")
-    p.append(cpu, f"cm[{i}] mp[{i}]", takes, lambda w, a, x: atoms.gyroscopic(w, a, body.m, x))
-    p.append(cpu, f"L[{i}]", (f"cm[{i}]", f"b[{i}]"), atoms.momentum)
+    p.append(cpu, f"cm[{i}] mp[{i}]", takes, lambda w, a, x: gyroscopic(w, a, body.m, x))
+    p.append(cpu, f"L[{i}]", (f"cm[{i}]", f"b[{i}]"), momentum)
 
 
 def _children(arm: MeshArm, i: int) -> list[MeshBody]:
@@ -92,8 +94,8 @@ def _children(arm: MeshArm, i: int) -> list[MeshBody]:
 
 def _rates(p: MeshProgram, cpu: Cpu, body: MeshBody) -> None:
     i = body.number
-    p.append(cpu, f"a[{i}]", (f"w[{i}]",), lambda w: atoms.angular(body.J, w))
-    p.append(cpu, f"b[{i}]", (f"dw[{i}]",), lambda dw: atoms.angular(body.J, dw))
+    p.append(cpu, f"a[{i}]", (f"w[{i}]",), lambda w: angular(body.J, w))
+    p.append(cpu, f"b[{i}]", (f"dw[{i}]",), lambda dw: angular(body.J, dw))
 
 
 def _complement(p: MeshProgram, body: MeshBody, balanced: bool, passed: bool) -> None:
@@ -109,8 +111,8 @@ def _complement(p: MeshProgram, body: MeshBody, balanced: bool, passed: bool) ->
             last = f"c[{parent},{j}]", f"rho[{parent},{j}]"
             for value in last:
                 p.add_route(value, [(1, parent), cpu])
-            p.append(cpu, c, (f"A'[{i}]", last[0]), atoms.turned)
-            p.append(cpu, rho, (f"A'[{i}]", last[1]), lambda A, r: atoms.displaced(A, r, body.l, body.k))
+            p.append(cpu, c, (f"A'[{i}]", last[0]), turned)
+            p.append(cpu, rho, (f"A'[{i}]", last[1]), lambda A, r: displaced(A, r, body.l, body.k))
         p.add_route(c, column_path(i, 1, j))
         p.add_route(rho, column_path(i, 1, j))
         p.add_route(c, [cpu, (0, i)])
@@ -118,9 +120,9 @@ def _complement(p: MeshProgram, body: MeshBody, balanced: bool, passed: bool) ->
             p.add_route(rho, [cpu, (0, i)])
     for j in path:
         target = (j, i)
-        p.append(target, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: atoms.angular(body.J, c))
+        p.append(target, f"P[{i},{j}]", (f"c[{i},{j}]",), lambda c: angular(body.J, c))
         takes = (f"rho[{i},{j}]", f"c[{i},{j}]")
-        p.append(target, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: atoms.linear(body.m, rho, c))
+        p.append(target, f"h[{i},{j}] mh[{i},{j}]", takes, lambda rho, c: linear(body.m, rho, c))
     if balanced:
         for value in (f"w[{i}]", f"dw[{i}]"):
             p.add_route(value, [(0, i), cpu])
@@ -153,17 +155,15 @@ def _product(p: MeshProgram, k: int, i: int, j: int, on_path: bool, passed: bool
         return
     c, h, row_vectors = f"c[{i},{j}]", f"h[{i},{j}]", (f"P[{i},{k}]", f"mh[{i},{k}]") if k else (f"L[{i}]", f"mp[{i}]")
     if j == k:
-        p.append(cpu, value, (c, h, *row_vectors), atoms.projected)
+        p.append(cpu, value, (c, h, *row_vectors), projected)
     elif passed:
         south = _last_user_row(p.arm, k, i, j)
         incoming = h if south == j else f"{h}@{south}"
         p.add_route(incoming, column_path(i, south, k))
-        p.append(
-            cpu, f"{h}@{k} {value}", (c, incoming, *row_vectors), lambda c, h, P, q: (h, atoms.projected(c, h, P, q))
-        )
+        p.append(cpu, f"{h}@{k} {value}", (c, incoming, *row_vectors), lambda c, h, P, q: (h, projected(c, h, P, q)))
     else:
         p.append(cpu, f"{h}@{k}", (f"rho[{i},{j}]", c), lambda rho, c: rho.cross(c))
-        p.append(cpu, value, (c, f"{h}@{k}", *row_vectors), atoms.projected)
+        p.append(cpu, value, (c, f"{h}@{k}", *row_vectors), projected)
 
 
 def _last_user_row(arm: MeshArm, k: int, i: int, j: int) -> int:
@@ -265,3 +265,64 @@ def _append_cell(p: MeshProgram, r: int, i: int) -> None:
 def solution_names(n: int) -> list[str]:
     """Return the names of the `n` elements of x, as they leave the last cell."""
     return [f"y[{n},{n + 1},{n + e}]" for e in range(1, n + 1)]
+
+
+# -- atoms (chapters 3 and 4)
+
+
+def turned(A: Mat, c: Vec) -> Vec:
+    """Return c_ij = `A` c_i-1,j, with `c` the vector of body i - 1 (3.19)."""
+    return A @ c
+
+
+def displaced(A: Mat, rho: Vec, l: Vec, k: Vec) -> Vec:
+    """Return rho_ij = `A` (`rho` - `l`) + `k`, with `rho` the vector of body i - 1 (3.20)."""
+    return A @ (rho - l) + k
+
+
+def angular(J: SymMat, c: Vec) -> Vec:
+    """Return `J` `c` (3.21); used for J w and J dw too."""
+    return J @ c
+
+
+def linear(m: Scalar, rho: Vec, c: Vec) -> tuple[Vec, Vec]:
+    """Return h = `rho` x `c` and `m` h (3.22)."""
+    h = rho.cross(c)
+    return h, h * m
+
+
+def velocity(A: Mat, w: Vec, rate: Scalar) -> Vec:
+    """Return the angular velocity `A` `w` + z dtheta, with `rate` = dtheta (3.27)."""
+    w = A @ w
+    return Vec(w.x, w.y, w.z + rate)
+
+
+def acceleration(A: Mat, dw: Vec, w: Vec, rate: Scalar) -> Vec:
+    """Return dw = `A` `dw` + `w` x z dtheta, with `rate` = dtheta and without joint acceleration (3.28)."""
+    dw = A @ dw
+    return Vec(dw.x + w.y * rate, dw.y - w.x * rate, dw.z)
+
+
+def centripetal(w: Vec, dw: Vec) -> Mat:
+    """Return W = [`dw`] + [`w`]^2, with six products (3.29)."""
+    return Acceleration(w, dw, ZERO).K
+
+
+def carried(A: Mat, p: Vec, Wl: Vec, Wk: Vec) -> Vec:
+    """Return p'' = `A` (`p` + `Wl`) - `Wk`, the acceleration of the centre of mass (3.30)."""
+    return A @ (p + Wl) - Wk
+
+
+def gyroscopic(w: Vec, a: Vec, m: Scalar, p: Vec) -> tuple[Vec, Vec]:
+    """Return c = `w` x `a`, with `a` = J w, and `m` `p` (3.31); table 4.4 prints a x w, which has the wrong sign."""
+    return w.cross(a), p * m
+
+
+def momentum(c: Vec, b: Vec) -> Vec:
+    """Return dL = `c` + `b`, with `b` = J dw (3.31)."""
+    return c + b
+
+
+def projected(c: Vec, h: Vec, P: Vec, p: Vec) -> Scalar:
+    """Return `c` . `P` + `h` . `p`, one element of H^T H or of H^T [dL; m p''] (4.9)."""
+    return c.dot(P) + h.dot(p)
