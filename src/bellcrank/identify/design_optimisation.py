@@ -117,11 +117,8 @@ def minimize(
         if not isinstance(r, Range) or r.kind != "uniform":
             raise InputError(f'over: "{n}" is {r!r}; expected bellcrank.uniform(low, high).')
     settings = {"step": step, "tolerance": tolerance}
-    return _search(
-        _Design(plant, least, over, within or {}, integrator, seconds, settings, given),
-        count("tries", tries, MAX_TRIES),
-        seed,
-    )
+    design = _Design(plant, least, over, within or {}, integrator, seconds, settings, given)
+    return _search(design, count("tries", tries, MAX_TRIES), seed)
 
 
 class _Design:

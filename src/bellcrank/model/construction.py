@@ -338,11 +338,8 @@ def _all_frames(frames: Sequence[Frame], places: dict[str, WeldedPose]) -> Itera
     user_names = {f.name for f in frames}
     for link, (body, R, p) in places.items():
         if link not in user_names:
-            yield (
-                Frame(link, body)
-                if R is UNMOVED_ROTATION and p is UNMOVED_POINT
-                else Frame(link, body, matrix(R), triple(p))
-            )
+            is_unmoved = R is UNMOVED_ROTATION and p is UNMOVED_POINT
+            yield Frame(link, body) if is_unmoved else Frame(link, body, matrix(R), triple(p))
     for f in frames:
         body, R, p = places[f.body]
         yield Frame(f.name, body, matrix(R @ np.asarray(f.rotation)), triple(p + R @ np.asarray(f.point)))

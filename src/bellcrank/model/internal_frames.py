@@ -86,7 +86,7 @@ def tree_of(
     F: dict[int, Pose] = {-1: _ground_frame(joints, joint_poses, main[-1], nominal(gravity))}
     links: list[Link] = []
     poses: dict[tuple[object, ...], Pose] = {}
-    indices = _coordinate_indices(joints)
+    indices, nq, nv = _coordinate_indices(joints)
     known_links: dict[tuple[object, ...], tuple[Pose, Kind, Transform, Inertia]] = {}
     for i, j in enumerate(joints):
         up, child, b = parent[i], main[i], bodies[i]
@@ -101,15 +101,9 @@ def tree_of(
         F[i], kind, moves, inertia = known_links[key]
         links.append(Link(b.name, up, j, kind, moves, inertia, *indices[i]))
     g = zero_noise(clean_product(F[-1].R.T, np.asarray(gravity)), max(1e-3, float(np.linalg.norm(nominal(gravity)))))
-    return Tree(
-        tuple(links),
-        sum(KINDS[j.kind].nq for j in joints if j.mimic is None),
-        sum(KINDS[j.kind].nv for j in joints if j.mimic is None),
-        vec(g.tolist()),
-        Transform(_constant_moves(F[-1])),
-        _user_frames(frames, index, F, size),
-        flexible=tuple(_flexible_body(body, index, F, links) for body in flexible),
-    )
+    ground_moves, user_frames = Transform(_constant_moves(F[-1])), _user_frames(frames, index, F, size)
+    bodies_with_modes = tuple(_flexible_body(body, index, F, links) for body in flexible)
+    return Tree(tuple(links), nq, nv, vec(g.tolist()), ground_moves, user_frames, flexible=bodies_with_modes)
 
 
 def _frame_key(j: Joint) -> tuple[object, ...]:
@@ -202,15 +196,15 @@ def _split_shift(p: Array, z: Array, size: float) -> tuple[Array, float]:
     return (perpendicular, offset) if p.all() and np.count_nonzero(perpendicular) == 1 else (p, 0.0)
 
 
-def _coordinate_indices(joints: Sequence[Joint]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Return the indices of each joint's coordinates in q and v; a mimic joint has those of its master."""
+def _coordinate_indices(joints: Sequence[Joint]) -> tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], int, int]:
+    """Return the indices of each joint's coordinates in q and v, nq and nv; a mimic joint has those of its master."""
     indices_of_joints, q, v = {}, 0, 0
     for j in joints:
         if j.mimic is None:
             kind = KINDS[j.kind]
             indices_of_joints[j.name] = tuple(range(q, q + kind.nq)), tuple(range(v, v + kind.nv))
             q, v = q + kind.nq, v + kind.nv
-    return [indices_of_joints[j.name if j.mimic is None else j.mimic.joint] for j in joints]
+    return [indices_of_joints[j.name if j.mimic is None else j.mimic.joint] for j in joints], q, v
 
 
 def _ground_frame(joints: Sequence[Joint], poses: Sequence[Pose], first: int | None, gravity: Triple) -> Pose:
@@ -281,11 +275,8 @@ def _zxz_angles(R: Array) -> tuple[float, float, float]:
         gamma, alpha = _exact_quarter(gamma), _exact_quarter(sign * math.atan2(s, R[2, 2]))
     # theta follows from gamma and alpha, which compensates a nearly arbitrary gamma.
     cg, sg, (x, y, z) = math.cos(gamma), math.sin(gamma), R[:, 0]
-    return (
-        gamma,
-        alpha,
-        _exact_quarter(math.atan2(math.cos(alpha) * (cg * y - sg * x) + math.sin(alpha) * z, cg * x + sg * y)),
-    )
+    theta = math.atan2(math.cos(alpha) * (cg * y - sg * x) + math.sin(alpha) * z, cg * x + sg * y)
+    return gamma, alpha, _exact_quarter(theta)
 
 
 def _constant_turns(R: Array) -> tuple[list[Move], float]:

@@ -437,12 +437,12 @@ def _inertia_checks(b: Body, plain: Body) -> Iterator[ValueCheck]:
     if _triangle_excess(nominal_moments) <= max(
         RELATIVE_ROUNDING * np.abs(nominal_moments).max(), NEGLIGIBLE_MOMENT
     ):  # otherwise it was read so, with a warning
-        yield ValueCheck(
+        what, excess = (
             "a principal moment of inertia greater than the sum of the other two, by",
             _triangle_excess(moments),
-            _triangle_excess(moments) <= np.maximum(RELATIVE_ROUNDING * scale, NEGLIGIBLE_MOMENT),
-            "a physically possible inertia",
         )
+        is_valid = excess <= np.maximum(RELATIVE_ROUNDING * scale, NEGLIGIBLE_MOMENT)
+        yield ValueCheck(what, excess, is_valid, "a physically possible inertia")
 
 
 def _principal_moments(b: Body) -> Array:

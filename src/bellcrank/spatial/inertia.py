@@ -103,19 +103,9 @@ def about_centre(m: Scalar, com: Vec, I_com: SymMat) -> Inertia:
         Second moments about the centre of mass.
     """
     h = com * m
-    return Inertia(
-        m,
-        h,
-        I_com
-        + SymMat(
-            com.y * h.y + com.z * h.z,
-            com.x * h.x + com.z * h.z,
-            com.x * h.x + com.y * h.y,
-            -(com.x * h.y),
-            -(com.x * h.z),
-            -(com.y * h.z),
-        ),
-    )
+    moments = com.y * h.y + com.z * h.z, com.x * h.x + com.z * h.z, com.x * h.x + com.y * h.y
+    products = -(com.x * h.y), -(com.x * h.z), -(com.y * h.z)
+    return Inertia(m, h, I_com + SymMat(*moments, *products))
 
 
 @dataclass(slots=True, eq=False)

@@ -221,19 +221,9 @@ class Shift:
         r = self.r
         g = i.h + r * (i.m * 0.5)
         gx, gy, gz = (r.x * 2.0) * g.x, (r.y * 2.0) * g.y, (r.z * 2.0) * g.z
-        return Inertia(
-            i.m,
-            i.h + r * i.m,
-            i.I
-            + SymMat(
-                gy + gz,
-                gx + gz,
-                gx + gy,
-                -(r.y * g.x + r.x * g.y),
-                -(r.z * g.x + r.x * g.z),
-                -(r.z * g.y + r.y * g.z),
-            ),
-        )
+        h, moments = i.h + r * i.m, (gy + gz, gx + gz, gx + gy)
+        products = -(r.y * g.x + r.x * g.y), -(r.z * g.x + r.x * g.z), -(r.z * g.y + r.y * g.z)
+        return Inertia(i.m, h, i.I + SymMat(*moments, *products))
 
     def articulated(self, i: ArticulatedInertia) -> ArticulatedInertia:
         """Return the child's articulated-body inertia `i` in parent coordinates.
@@ -244,12 +234,7 @@ class Shift:
         m1, m2, m3 = (list(row) for row in i.M.rows)
         # columns of [r] M are r x (columns of M)
         cols = [r.cross(Vec(m1[k], m2[k], m3[k])) for k in range(3)]
-        H1 = Mat(
-            *(
-                Vec(*(h + list(col)[row] for h, col in zip(hrow, cols, strict=True)))
-                for row, hrow in enumerate(i.H.rows)
-            )
-        )
+        H1 = i.H + Mat(*cols).T  # [r] M, by its columns
         h, g = i.H.rows, H1.rows
         d = [list(r.cross(h[k] + g[k]))[k] for k in range(3)]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.scalar import is_whole
-from bellcrank.structures.section import Material, Profile, Section
+from bellcrank.structures.section import Material, Profile, Section, check_material
 from bellcrank.structures.unit_plausibility import warn_implausible_beam
 
 Array = np.ndarray[Any, Any]
@@ -76,7 +76,7 @@ class Beam:
         if not whole or not 1 <= self.elements <= MAX_ELEMENTS:
             raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MAX_ELEMENTS}.")
         if self.material is not None:
-            Material.check("beam", self.material)
+            check_material("beam", self.material)
         if isinstance(self.section, tuple) and [isinstance(s, Section) for s in self.section] != [True, True]:
             raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
         if not isinstance(self.theory, str) or self.theory not in THEORIES:

@@ -45,12 +45,6 @@ class Material:
         """Shear modulus, Pa."""
         return self.E / (2.0 * (1.0 + self.nu))
 
-    @staticmethod
-    def check(where: str, material: object) -> None:
-        """Raise a ModelError that begins with `where` unless `material` is a Material."""
-        if not isinstance(material, Material):
-            raise ModelError(f"{where}: material is {brief(material)}; expected a Material, such as Material.steel().")
-
     @classmethod
     def steel(cls) -> Material:
         """Return steel.
@@ -72,6 +66,12 @@ class Material:
             70 GPa, 0.33, 2700 kg/m^3.
         """
         return cls(7.0e10, 0.33, 2700.0)
+
+
+def check_material(where: str, material: object) -> None:
+    """Raise a ModelError that begins with `where` unless `material` is a Material."""
+    if not isinstance(material, Material):
+        raise ModelError(f"{where}: material is {brief(material)}; expected a Material, such as Material.steel().")
 
 
 @dataclass(frozen=True)

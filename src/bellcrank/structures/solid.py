@@ -18,7 +18,7 @@ from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
-from bellcrank.structures.section import Material
+from bellcrank.structures.section import Material, check_material
 from bellcrank.structures.skin import surface_triangles
 
 
@@ -54,7 +54,7 @@ def solid(
     """
     fem = optional_import("skfem", "mesh", "a mesh of tetrahedra")
     checked_mesh = _mesh(fem, mesh)
-    Material.check("solid", material)
+    check_material("solid", material)
     if material.nu == 0.5:
         raise ModelError("solid: nu is 0.5: an incompressible material is infinitely stiff here; expected less.")
     K, M, nodes = _assemble(fem, checked_mesh, material)

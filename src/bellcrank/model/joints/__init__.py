@@ -12,12 +12,8 @@ from bellcrank.model.joints.spherical import Spherical
 from bellcrank.model.joints.universal import Universal
 from bellcrank.model.kind import Kind
 
-KINDS: dict[str, type[Kind]] = JointTypes(
-    {
-        kind.name: kind
-        for kind in (Fixed, Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Floating)
-    }
-)
+_TYPES = (Fixed, Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Floating)
+KINDS: dict[str, type[Kind]] = JointTypes({kind.name: kind for kind in _TYPES})
 
 SHIPPED = dict(KINDS)  # the table without user extensions
 

@@ -14,10 +14,7 @@ class Cylindrical(Kind):
 
     name, nq, nv = "cylindrical", 2, 2
     coordinates = ("angle", "distance")
-    columns = (
-        TURN_Z,
-        SLIDE_Z,
-    )
+    columns = (TURN_Z, SLIDE_Z)
     invariant_part = screw_invariant_part
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
