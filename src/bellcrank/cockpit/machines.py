@@ -16,7 +16,6 @@ import numpy as np
 from bellcrank import progress
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit import servos
-from bellcrank.cockpit.drive_interface import Snapshot
 from bellcrank.cockpit.servos import Servos, SliderRanges, driven_inertia
 from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.errors import InputError, check_known
@@ -27,11 +26,12 @@ from bellcrank.model import Mechanism
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import RATES, units
 from bellcrank.sim.program.mode_stability import check_modes
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
-Pilot = Callable[[Snapshot], Sequence[float]]
+Pilot = Callable[[DriveSnapshot], Sequence[float]]
 SLIDER_KINDS = ("position", "torque")
 RANDOM_POSES = 8  # random poses at which the loads and the inertia of joints are computed
 MIN_RANGE_SHARE = 0.02  # of the full range: a slider with a smaller range is useless
@@ -223,7 +223,7 @@ def _slider_ranges(
 
 
 def inputs_as_forces(t: Any, q: Any, v: Any, x: Any, u: Any) -> list[Any]:
-    """Pass the inputs on as forces: the controller of torque sliders."""
+    """Pass the inputs on as forces: a control law (t, q, v, x, u)."""
     return list(u)
 
 

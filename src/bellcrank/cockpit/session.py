@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from bellcrank.cockpit import messages, scene_poses
-from bellcrank.cockpit.drive_interface import DriveFactory, DriveInterface
 from bellcrank.cockpit.inverse_kinematics import lever_positions, tool_frame
 from bellcrank.cockpit.machines import Machine, Pilot
 from bellcrank.cockpit.replay import pack_replay, with_ground
@@ -28,11 +27,17 @@ from bellcrank.ground.field import Ground, Patch
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.progress import garbage_collection_paused
 from bellcrank.record import Record
+from bellcrank.sim.realtime.realtime_drive import Drive
+from bellcrank.sim.system.systems import System
 from bellcrank.version import __version__
 
 RATES = (100, 200, 500, 1000, 2000, 5000, 10000)  # steps per second
 MIN_SLOW_FACTOR, MAX_SLOW_FACTOR = 0.01, 2.0
 STEP_SECONDS = 0.02  # s, length of a manual step
+# (system, rate, integrator, method) to a drive that is not started.
+DriveFactory = Callable[[System, float, str, str], Drive]
+# Fields of a machine that a page gets as they are.
+PAGE_FIELDS = ("patterns", "mode", "modes", "words", "spans", "look", "ground", "trace")
 MANY_STATES = 40  # states from which on the compilation of their Jacobian is slow
 
 
@@ -74,7 +79,7 @@ class Session:
         self.site = Site(self)
         self.tuned = dict[str, float]()  # parameters that differ from the model
         self._switch_lock, self._swap_lock, self._stopped = threading.Lock(), threading.RLock(), False
-        self.drive: DriveInterface = self._new_drive(self.settings)
+        self.drive: Drive = self._new_drive(self.settings)
         self.drive.reset(q0=self._start())
         self.drive.input(self.levers)
 
@@ -202,7 +207,7 @@ class Session:
             self.compiling = ""
             self._switch_lock.release()
 
-    def _replace(self, new_drive: DriveInterface, settings: Settings) -> None:
+    def _replace(self, new_drive: Drive, settings: Settings) -> None:
         """Replace the drive by another that continues from the present state, and is paused or stopped as before."""
         stopped, paused = self.drive.snapshot().status == "stopped", self.drive.paused
         self.drive.pause()
@@ -224,7 +229,7 @@ class Session:
         if paused:
             new_drive.pause()
 
-    def _copy_state(self, new_drive: DriveInterface) -> None:
+    def _copy_state(self, new_drive: Drive) -> None:
         """Set a drive to the state of the running drive."""
         y, m = np.array(self.drive.snapshot().y), self.machine.mechanism
         new_drive.reset(q0=y[: m.nq], v0=y[m.nq : m.nq + m.nv], x0=y[m.nq + m.nv :])
@@ -258,14 +263,7 @@ class Session:
             "first": m.first(),
             "plots": [asdict(p) for p in m.plots],
             "gauges": [asdict(g) | {"warn": g.warn if math.isfinite(g.warn) else None} for g in m.gauges],
-            "patterns": {name: {mode: dict(axes) for mode, axes in p.items()} for name, p in m.patterns.items()},
-            "mode": m.mode,
-            "modes": list(m.modes),
-            "words": {name: dict(x) for name, x in m.words.items()},
-            "spans": {name: dict(x) for name, x in m.spans.items()},
-            "look": m.look,
-            "ground": m.ground,
-            "trace": m.trace,
+            **{key: getattr(m, key) for key in PAGE_FIELDS},
             "tool": asdict(m.tool) if m.tool else None,
             "pilots": list(m.pilots),
             **self.site.choices(),
@@ -345,7 +343,7 @@ class Session:
 
     # -- inside
 
-    def _new_drive(self, s: Settings) -> DriveInterface:
+    def _new_drive(self, s: Settings) -> Drive:
         return self.make(self.machine.system, s.rate, s.integrator, s.method)
 
     def _start(self) -> list[float]:

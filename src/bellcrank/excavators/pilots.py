@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellcrank.cockpit.drive_interface import Snapshot
 from bellcrank.excavators.rotary import experiments as wong
 from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 
 TipCoordinates = tuple[float, float, float, float]
 # Radius m, swing rad, height m, bucket angle rad. The ground is at -1 m.
@@ -42,7 +42,7 @@ class Sticks:
     speeds: Sequence[float]  # speeds of full sticks: radius, arc, height, bucket
     turn: float  # rad/s, largest rate of the cab
 
-    def place(self, shot: Snapshot) -> TipCoordinates:
+    def place(self, shot: DriveSnapshot) -> TipCoordinates:
         """Return radius, swing, height and bucket angle of the teeth in the snapshot `shot`."""
         theta = [float(shot.y[i]) + a for i, a in zip(self.joints, self.start, strict=True)]
         radius, swing, height, bucket = (float(x) for x in self.arm.forward(theta))
@@ -100,7 +100,7 @@ class Tour:
         radius, swing, height, bucket = self.places[self.index]
         return radius, swing + (self._round_angle or 0.0), height, bucket
 
-    def __call__(self, shot: Snapshot) -> list[float]:
+    def __call__(self, shot: DriveSnapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
         tip = self.hands.place(shot)
         if self._round_angle is None:
@@ -140,7 +140,7 @@ class PaperRun:
         radius, swing, height, bucket = (float(x) for x in arm.forward(hinge.inverse(wong.START_TARGET)))
         return radius, swing, height, bucket
 
-    def __call__(self, shot: Snapshot) -> list[float]:
+    def __call__(self, shot: DriveSnapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
         tip = self.hands.place(shot)
         if self._arrival_time is not None and not 0.0 <= shot.t - self._arrival_time < wong.SECONDS:
@@ -172,7 +172,7 @@ class ExtendedProgram:
     program: Tour | PaperRun
     constant_levers: tuple[float, ...]
 
-    def __call__(self, shot: Snapshot) -> list[float]:
+    def __call__(self, shot: DriveSnapshot) -> list[float]:
         """Return the lever values for the snapshot `shot`."""
         return [*self.program(shot), *self.constant_levers]
 

@@ -12,7 +12,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.ground.contact import GroundContact
-from bellcrank.ground.soils import SOILS, NamedSoil
+from bellcrank.ground.soils import SOILS
 from bellcrank.ground.tasks import TASKS
 from bellcrank.model import Mechanism
 from bellcrank.quoting import stem
@@ -49,6 +49,7 @@ TEXT_REPLACEMENTS = {
     "cockpit.js": {'new Worker("/line.js"': 'new Worker("line.js"'},
     "cockpit.css": {},
 }
+SOIL_CONSTANTS = ("density", "cohesion", "phi", "delta", "adhesion", "unit_weight", "slopes")
 OWN_SCRIPTS = ("line.js", "ground.js", "contact.js", "pilots.js", "record.js")  # in the folder sources
 README = """# {name}
 
@@ -146,7 +147,7 @@ def worker_data(machine: Machine, simulator: Simulator, rate: float) -> dict[str
         Steps per second.
     """
     s = machine.system
-    session = Session(machine, lambda *given: NullDrive(), Settings(rate, simulator.integrator.name))
+    session = Session(machine, cast("Any", lambda *given: NullDrive()), Settings(rate, simulator.integrator.name))
     current_settings = session.current_settings() | {"pilot": ""}
     choices = {"rate": [rate], "integrator": [simulator.integrator.name], "method": ["auto"]}
     pilots = numeric_pilots(machine)
@@ -174,12 +175,6 @@ def site_data(contact: GroundContact) -> dict[str, Any]:
     bucket = {"tool": asdict(tool), "tip": contact.tip, "level": contact.level, "heel": contact.heel}
     return {
         "contact": bucket | {"pointing": tool.teeth_direction(contact.tip)},
-        "soils": {name: soil_constants(soil) for name, soil in SOILS.items()},
+        "soils": {name: {key: getattr(soil, key) for key in SOIL_CONSTANTS} for name, soil in SOILS.items()},
         "tasks": {name: asdict(make()) for name, make in TASKS.items()},
     }
-
-
-def soil_constants(soil: NamedSoil) -> dict[str, Any]:
-    """Return the constants of `soil` by name."""
-    names = ("density", "cohesion", "phi", "delta", "adhesion", "unit_weight", "slopes")
-    return {name: getattr(soil, name) for name in names}
