@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal[
     "method", "processor", "program", "quantity", "record",
 ]  # fmt: skip
 Thing = TypeVar("Thing")
+MakeEntry: TypeAlias = Callable[[str, str, Any], Any]  # kind, name and thing to the checked entry of a table
 _ABSENT: Any = object()
 _registered: set[tuple[str, str]] = set()  # (kind, name) of registered extensions
 KINDS_AFFECTING_CODE = ("closure", "joint", "method", "quantity")  # kinds that affect the code of a mechanism
@@ -99,7 +100,7 @@ def register(kind: Kind, name: str, thing: Any = _ABSENT, *, replace: bool = Fal
     replaceable = (kind, name) in _registered and replace and kind not in IRREPLACEABLE_KINDS
     if name in (*table, *row.reserved) and not replaceable:
         raise InputError(_name_taken(kind, name))
-    table[name] = row.make_entry(name, thing)
+    table[name] = row.make_entry(kind, name, thing)
     _registered.add((kind, name))
     if kind in KINDS_AFFECTING_CODE:
         discard_compiled()
@@ -145,23 +146,21 @@ def _check_callable(kind: str, name: str, function: Any, *arguments: str, **name
 # -- checks of the entries of each table
 
 
-def _function_entry(kind: str, *arguments: str) -> Callable[[str, Any], Any]:
-    def check_entry(name: str, thing: Any) -> Any:
+def _function_entry(*arguments: str) -> MakeEntry:
+    """Return the check of a function of these `arguments`."""
+
+    def check_entry(kind: str, name: str, thing: Any) -> Any:
         _check_callable(kind, name, thing, *arguments)
         return thing
 
     return check_entry
 
 
-def _sized_entry(kind: str) -> Callable[[str, Any], Any]:
-    """Return a check for a function of any number of numbers."""
-
-    def check_entry(name: str, thing: Any) -> Any:
-        if not callable(thing) or isinstance(thing, type):
-            raise _wrong_type(kind, name, thing, "a function of the numbers that follow its name")
-        return thing
-
-    return check_entry
+def _sized_entry(kind: str, name: str, thing: Any) -> Any:
+    """Check a function of any number of numbers."""
+    if not callable(thing) or isinstance(thing, type):
+        raise _wrong_type(kind, name, thing, "a function of the numbers that follow its name")
+    return thing
 
 
 def _member(path: str) -> Any:
@@ -170,7 +169,7 @@ def _member(path: str) -> Any:
     return getattr(import_module(f"bellcrank.{module}"), name)
 
 
-def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
+def _checked_subclass(base: str, kind: str, name: str, thing: Any) -> type:
     if not isinstance(thing, type) or not issubclass(thing, _member(base)):
         raise _wrong_type(kind, name, thing, f"a subclass of bellcrank.{base}")
     if missing := ", ".join(sorted(getattr(thing, "__abstractmethods__", ()))):
@@ -178,7 +177,7 @@ def _checked_subclass(kind: str, base: str, name: str, thing: Any) -> type:
     return thing
 
 
-def _checked_instance(kind: str, class_path: str, name: str, thing: Any) -> Any:
+def _checked_instance(class_path: str, kind: str, name: str, thing: Any) -> Any:
     if not isinstance(thing, _member(class_path)):
         raise _wrong_type(kind, name, thing, f"a bellcrank.{class_path}")
     return _checked_name(kind, name, thing)
@@ -191,20 +190,20 @@ def _checked_name(kind: str, name: str, thing: Any) -> Any:
     return thing
 
 
-def _joint_entry(name: str, thing: Any) -> Any:
-    _checked_name("joint", name, _checked_subclass("joint", "model.kind.Kind", name, thing))
+def _joint_entry(kind: str, name: str, thing: Any) -> Any:
+    _checked_name(kind, name, _checked_subclass("model.kind.Kind", kind, name, thing))
     from bellcrank.model.joint_laws import check_joint_type
 
     check_joint_type(thing)
     return thing
 
 
-def _method_entry(name: str, thing: Any) -> Any:
+def _method_entry(kind: str, name: str, thing: Any) -> Any:
     from bellcrank.dynamics import method_table
     from bellcrank.dynamics.quantities import QUANTITIES
 
     if isinstance(thing, method_table.Method):
-        return _checked_name("method", name, thing)
+        return _checked_name(kind, name, thing)
     single = inspect.isfunction(thing)
     holder = SimpleNamespace(**{thing.__name__: thing}) if single else thing
     solved_quantities = [key for key in QUANTITIES if callable(getattr(holder, key, None))]
@@ -217,16 +216,16 @@ def _method_entry(name: str, thing: Any) -> Any:
         )
     for key in solved_quantities:
         frame = {"frame": ""} if QUANTITIES[key].option == "frame" else {}
-        _check_callable("method", f"{name}: {key}", getattr(holder, key), "tree", *QUANTITIES[key].inputs, **frame)
+        _check_callable(kind, f"{name}: {key}", getattr(holder, key), "tree", *QUANTITIES[key].inputs, **frame)
     summary = (inspect.getdoc(thing) or f"{getattr(thing, '__module__', None) or name}, of your own").partition("\n")[0]
     return method_table.Method(name, holder, tuple(solved_quantities), method_table.ANY, summary, regrouped=False)
 
 
-def _quantity_entry(name: str, thing: Any) -> Any:
+def _quantity_entry(kind: str, name: str, thing: Any) -> Any:
     from bellcrank.dynamics.quantities import INPUTS
     from bellcrank.model.mechanism import Mechanism
 
-    _checked_instance("quantity", "dynamics.Quantity", name, thing)
+    _checked_instance("dynamics.Quantity", kind, name, thing)
     if hasattr(Mechanism, name) and ("quantity", name) not in _registered:
         raise InputError(f'register: a Mechanism has another attribute named "{name}". Choose another name.')
     for x in thing.inputs:
@@ -235,17 +234,17 @@ def _quantity_entry(name: str, thing: Any) -> Any:
     return thing
 
 
-def _closure_entry(name: str, thing: Any) -> Any:
+def _closure_entry(kind: str, name: str, thing: Any) -> Any:
     if not (isinstance(thing, tuple) and len(thing) == 2 and all(isinstance(x, str) for x in thing[0])):
-        raise _wrong_type("closure", name, thing, "(names of its equations, function(a, b, loop))")
-    _check_callable("closure", name, thing[1], "a", "b", "loop")
+        raise _wrong_type(kind, name, thing, "(names of its equations, function(a, b, loop))")
+    _check_callable(kind, name, thing[1], "a", "b", "loop")
     from bellcrank.model.parts import EQUATIONS
 
     EQUATIONS[name] = len(thing[0])
     return thing
 
 
-def _record_entry(name: str, thing: Any) -> Any:
+def _record_entry(kind: str, name: str, thing: Any) -> Any:
     missing = [x for x in ("WHAT", "MAGIC", "write", "read") if not hasattr(thing, x)]
     if missing:
         raise InputError(f'register: record "{name}" is {brief(thing)}, which has no {", ".join(missing)}.')
@@ -258,7 +257,7 @@ class _KindRow:
 
     module: str
     attribute: str
-    make_entry: Callable[[str, Any], Any]
+    make_entry: MakeEntry
     suffix: bool = False  # its name is a file suffix
     reserved: tuple[str, ...] = ()  # names that exist elsewhere
 
@@ -269,21 +268,19 @@ class _KindRow:
 
 
 KINDS: dict[str, _KindRow] = {
-    "actuator": _KindRow("actuators", "ACTUATORS", partial(_checked_subclass, "actuator", "actuators.Actuator")),
+    "actuator": _KindRow("actuators", "ACTUATORS", partial(_checked_subclass, "actuators.Actuator")),
     "closure": _KindRow("dynamics.loops.constraint_equations", "CLOSURES", _closure_entry),
-    "cockpit": _KindRow("excavators.machines", "MACHINES", _function_entry("cockpit")),
-    "cut": _KindRow("build.schedules", "CUTS", _function_entry("cut", "mechanism", "strategies", "control")),
-    "format": _KindRow("formats", "READERS", _function_entry("format", "data", "source"), suffix=True),
-    "integrator": _KindRow(
-        "integrate", "INTEGRATORS", partial(_checked_instance, "integrator", "integrate.Integrator")
-    ),
+    "cockpit": _KindRow("excavators.machines", "MACHINES", _function_entry()),
+    "cut": _KindRow("build.schedules", "CUTS", _function_entry("mechanism", "strategies", "control")),
+    "format": _KindRow("formats", "READERS", _function_entry("data", "source"), suffix=True),
+    "integrator": _KindRow("integrate", "INTEGRATORS", partial(_checked_instance, "integrate.Integrator")),
     "joint": _KindRow("model.joints", "KINDS", _joint_entry),
-    "language": _KindRow("build.equations", "TEXT_TARGETS", _function_entry("language", "sheet", "digits")),
-    "machine": _KindRow("scheduling.machines", "LAYOUTS", _sized_entry("machine"), reserved=("gpu", "threads")),
-    "mechanism": _KindRow("zoo", "TABLE", _sized_entry("mechanism")),
+    "language": _KindRow("build.equations", "TEXT_TARGETS", _function_entry("sheet", "digits")),
+    "machine": _KindRow("scheduling.machines", "LAYOUTS", _sized_entry, reserved=("gpu", "threads")),
+    "mechanism": _KindRow("zoo", "TABLE", _sized_entry),
     "method": _KindRow("dynamics.method_table", "METHODS", _method_entry),
-    "processor": _KindRow("scheduling.machines", "KINDS", _function_entry("processor", "topology")),
-    "program": _KindRow("build.schedules", "PROGRAMS", _function_entry("program", "mechanism", "numbers", "kind")),
+    "processor": _KindRow("scheduling.machines", "KINDS", _function_entry("topology")),
+    "program": _KindRow("build.schedules", "PROGRAMS", _function_entry("mechanism", "numbers", "kind")),
     "quantity": _KindRow("dynamics.quantities", "QUANTITIES", _quantity_entry),
     "record": _KindRow("record.formats", "SUFFIXES", _record_entry, suffix=True),
 }
