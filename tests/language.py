@@ -159,9 +159,13 @@ def unnamed_parameters(tree: ast.Module) -> list[str]:
 
 
 def _is_option(annotation: ast.expr | None) -> bool:
-    """Return whether a parameter is an option of a command, made by typer or called by a name such as JsonOpt."""
+    """Return whether a parameter is an option of a command: made by typer or cli/options.py, or called as JsonOpt."""
     nodes = list(ast.walk(annotation)) if annotation else []
-    return any(_makes_option(x) or getattr(x, "id", "").endswith(("Opt", "Arg")) for x in nodes)
+    names = [getattr(x, "attr", getattr(x, "id", "")) for x in nodes]
+    return any(map(_makes_option, nodes)) or any(x.endswith(("Opt", "Arg")) or x in OPTION_MAKERS for x in names)
+
+
+OPTION_MAKERS = ("option", "argument")  # of cli/options.py; their help text is not optional
 
 
 def _makes_option(node: ast.AST) -> bool:

@@ -78,8 +78,9 @@ def _check(path: Path, target: Path) -> None:
         raise OSError(None, "it is not a regular file")
     if not target.parent.is_dir():
         raise FileNotFoundError(None, f'there is no directory "{path.parent}"')
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(None, "the existing file is not writable")
+    what, place = ("existing file", target) if target.exists() else ("directory", target.parent)
+    if not os.access(place, os.W_OK):
+        raise PermissionError(None, f"the {what} is not writable")
 
 
 def _write_error(path: Path, error: OSError, hint: str) -> InputError:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bellcrank.cli import live_table, screen
+from bellcrank.cli import drive, screen
 from bellcrank.sim.realtime import deadline_text as text
 
 TIMES = {"count": 6, "min": 5e-7, "mean": 2e-6, "p50": 1e-6, "p99": 9e-6, "max": 9.5e-6}
@@ -68,7 +68,7 @@ class Terminal:
         monkeypatch.setattr(screen, "stdout_console", lambda: console)
 
     def watched(self, looks: int) -> str:
-        with live_table.LiveLine(lambda: self.now) as watch:
+        with drive.live_line(lambda: self.now) as watch:
             for _ in range(looks):
                 self.now += 0.25
                 watch(self.now, "dig drives", lambda: REPORT)

@@ -9,7 +9,7 @@ from bellcrank.errors import InputError
 
 
 def named_arguments(kernel: Any, args: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call of `kernel` by name; free parameters that are left out are nominal."""
+    """Return the arguments `args` and `named` of a call of `kernel` by name; free parameters are nominal by default."""
     signature, names = kernel.signature, list(kernel.signature.inputs)
     nominal = {"p": kernel.parameters.nominal} if kernel.parameters and "p" in names else {}
     arguments = {**nominal, **dict(zip(names, args, strict=False)), **named}

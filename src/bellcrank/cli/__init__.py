@@ -1,4 +1,4 @@
-"""Command line of bellcrank: the application, its shared options and its error handling.
+"""Command line of bellcrank: the application, its error handling, and the mechanism that a command line names.
 
 Each command builds one kind of object of the API and prints it:
 
@@ -25,11 +25,16 @@ from typer.core import TyperCommand, TyperGroup
 
 import bellcrank as bc
 from bellcrank.cli import examples, screen
+from bellcrank.cli.options import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MechanismArg, MethodOpt
 from bellcrank.cli.python_objects import is_python_object, load_python_object
-from bellcrank.emit.target import DTYPES
-from bellcrank.errors import BellcrankError, InputError, check_known, unknown
+from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
+
+__all__ = [
+    "BaseOpt", "CheckOpt", "DtypeOpt", "FrameOpt", "JsonOpt", "MechanismArg", "MethodOpt",
+    "app", "load_mechanism", "main",
+]  # fmt: skip
 
 # Modules with commands, in the order of --help.
 COMMANDS = (
@@ -91,41 +96,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def option(metavar: str, help_text: str, *names: str, **more: Any) -> Any:
-    """Return an option with a value, shown as `metavar`; without `names` it is called as its parameter."""
-    return typer.Option(*names, metavar=metavar, help=help_text, **more)
-
-
-def argument(metavar: str, help_text: str, **more: Any) -> Any:
-    """Return an argument, shown as `metavar`, without its default in the help."""
-    return typer.Argument(metavar=metavar, help=help_text, show_default=False, **more)
-
-
-def _checked_dtype(dtype: str) -> str:
-    check_known("dtype", dtype, DTYPES)
-    return dtype
-
-
-MechanismArg = Annotated[
-    str, argument("MECHANISM", "A file, or a built-in name.", autocompletion=examples.complete_mechanism)
-]
-BaseOpt = Annotated[str, option("fixed|floating", "How the root link of a file is attached.", "--base")]
-CheckOpt = Annotated[str, option("warn|error", "Reaction to impossible inertias in a file.", "--check")]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-QuantityOpt = Annotated[
-    str,
-    option("NAME", "Quantity to compute.", "--quantity", "-q", autocompletion=examples.complete_quantity),
-]
-MethodOpt = Annotated[
-    str,
-    option("NAME", "Method; auto takes the cheapest.", "--method", "-m", autocompletion=examples.complete_method),
-]
-FrameOpt = Annotated[str, option("NAME", "Frame, for pose, jacobian and similar.", "--frame", "-f")]
-DtypeOpt = Annotated[
-    str, option("float64|float32", "Number type of the generated code.", "--dtype", callback=_checked_dtype)
-]
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from bellcrank.model import Mechanism
 
 
 def assignments_of(m: Mechanism, option: str, texts: list[str], unit: str) -> dict[str, float]:
-    """Return the values by name that `texts`, NAME=NUMBER, give; `option` and `unit` are for errors."""
+    """Return the values by name that `texts`, NAME=NUMBER, give; `m`, `option` and `unit` are for errors."""
     values = {}
     for text in texts:
         name, sign, value = text.rpartition("=")
@@ -29,7 +29,7 @@ def checked_number(what: str, text: str, unit: str) -> float:
 
 
 def closed(m: Mechanism, q: Any, moved: Iterable[str]) -> Any:
-    """Return the positions nearest to `q` that close the loops; joints with `moved` coordinates keep their own."""
+    """Return the positions of `m` nearest to `q` that close its loops; joints with `moved` coordinates keep theirs."""
     names = list(moved)
     fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in names)]
     return m.assemble(q, fixed=fixed)[0]

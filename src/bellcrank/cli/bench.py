@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MethodOpt, app, load_mechanism, option, screen
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
+from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
@@ -28,13 +30,13 @@ def bench(
     quantity_names: Annotated[
         list[str] | None, option("NAME", "May be given several times.", "--quantity", "-q")
     ] = None,
-    method_name: MethodOpt = "all",
-    frame: FrameOpt = "",
-    dtype: DtypeOpt = "float64",
+    method_name: options.MethodOpt = "all",
+    frame: options.FrameOpt = "",
+    dtype: options.DtypeOpt = "float64",
     rows: Annotated[int, option("N", "States in a batch.", min=1)] = 4096,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Compile and time quantities, and a step of a run.
 
@@ -46,7 +48,9 @@ def bench(
     from bellcrank.emit.llvm.host import host
 
     m = load_mechanism(name, base, check)
-    timing.check_memory(m, rows)
+    # Inputs and at most one matrix of results.
+    size = 8.0 * rows * (m.nq + (3 + m.nv) * m.nv)
+    check_memory(f"a batch of {rows:,} rows of {m.name}", size, "take fewer rows")
     jobs = _jobs(m, quantity_names, method_name, frame)
     _check_frame(m, jobs, frame)
     timings = []

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import JsonOpt, app, screen
+from bellcrank.cli import app, options, screen
 from bellcrank.cli.screen import numbers, texts
 
 FILE_KINDS = {
@@ -22,7 +22,7 @@ FILE_KINDS = {
 @app.command()
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove all files.")] = False,
-    json: JsonOpt = False,
+    json: options.JsonOpt = False,
 ) -> None:
     """Print the contents of the cache, and whether it is trusted.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, screen
+from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.screen import TableColumn, texts
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.dynamics.quantity_requests import Request
@@ -15,7 +15,7 @@ from bellcrank.errors import InputError
 
 
 @app.command()
-def methods(json: JsonOpt = False) -> None:
+def methods(json: options.JsonOpt = False) -> None:
     """List the methods and their publications."""
     if json:
         facts = ("name", "solves", "topology", "citation")
@@ -28,12 +28,12 @@ def methods(json: JsonOpt = False) -> None:
 
 @app.command()
 def cite(
-    name: MechanismArg,
-    method_name: MethodOpt = "auto",
+    name: options.MechanismArg,
+    method_name: options.MethodOpt = "auto",
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX.")] = False,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Print the references to cite for a mechanism.
 

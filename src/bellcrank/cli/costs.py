@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import DtypeOpt, JsonOpt, app, screen
+from bellcrank.cli import app, options, screen
 from bellcrank.cli.screen import TableColumn, numbers, texts
 
 COST_DESCRIPTIONS = {
@@ -26,8 +26,8 @@ COST_DESCRIPTIONS = {
 @app.command()
 def costs(
     again: Annotated[bool, typer.Option("--again", help="Measure now, and store the result.")] = False,
-    dtype: DtypeOpt = "float64",
-    json: JsonOpt = False,
+    dtype: options.DtypeOpt = "float64",
+    json: options.JsonOpt = False,
 ) -> None:
     """Print the cost of operations on this computer.
 

@@ -21,7 +21,7 @@ import typer
 
 import bellcrank as bc
 from bellcrank import plugins
-from bellcrank.cli import JsonOpt, app, screen
+from bellcrank.cli import app, options, screen
 from bellcrank.cli.screen import TableColumn, texts
 
 GOOD, POOR, BAD = "ok", "-", "BROKEN"
@@ -44,7 +44,7 @@ def _finding(what: str, good: object, here: str, remedy: str) -> Finding:
 
 
 @app.command()
-def doctor(json: JsonOpt = False) -> None:
+def doctor(json: options.JsonOpt = False) -> None:
     """Check this computer, and name remedies for what is missing.
 
     The exit code is 1 if a kernel does not compile or gives a wrong result; anything else that is missing costs only

@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.live import Live
+from rich.text import Text
 
-from bellcrank.cli import BaseOpt, CheckOpt, MechanismArg, MethodOpt, app, load_mechanism, option, screen
-from bellcrank.cli.live_table import LiveLine
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.errors import InputError
 from bellcrank.optional_imports import optional_import
+from bellcrank.quoting import visible
+from bellcrank.sim.realtime.deadline_text import full_text, one_line, summary
 
 if TYPE_CHECKING:
     from bellcrank.record.growing_files import RecordFiles
@@ -21,23 +26,25 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8731
 RECORD_ROWS_PER_SECOND = 1000.0  # 1/s, rows of the record per second
 RECORD_SECONDS = 600.0  # s, length of the record in memory: a drive may run for days
+LINE_SECONDS = 5.0  # s between lines about the deadlines without a terminal
+Watch = Callable[[float, str, Callable[[], dict[str, Any]]], None]
 
 
 @app.command()
 def drive(
-    name: MechanismArg,
+    name: options.MechanismArg,
     port: Annotated[int, option("N", "Port of the page; 0 takes a free one.")] = DEFAULT_PORT,
     host: Annotated[str, option("ADDRESS", "Address to serve; by default this computer only.")] = "127.0.0.1",
     rate: Annotated[float | None, option("HZ", "Steps per second, 100 to 10000.")] = None,
     integrator: Annotated[str | None, option("NAME", "Integrator of the steps.")] = None,
-    method: MethodOpt = "auto",
+    method: options.MethodOpt = "auto",
     by: Annotated[str, option("position|torque", "Meaning of a mechanism's sliders.")] = ("position"),
     pilot: Annotated[str, option("NAME", "A program that drives until a person takes over.")] = "",
     browser: Annotated[bool, typer.Option(help="Open the page if there is a screen.")] = True,
     seconds: Annotated[float | None, option("S", "Stop after this time; by default at Ctrl-C.")] = None,
     record: Annotated[str | None, option("FILE", "Write the record to FILE.mcap as it grows.")] = None,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
 ) -> None:
     """Drive a mechanism in real time, on a page.
 
@@ -57,7 +64,6 @@ def drive(
     from bellcrank.cockpit.app import BUILD, STATIC
     from bellcrank.cockpit.server import listening_socket, serve
     from bellcrank.record.growing_files import RecordFiles
-    from bellcrank.sim.realtime.deadline_text import full_text
 
     files = None if record is None else RecordFiles(record)
     machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)
@@ -72,7 +78,7 @@ def drive(
         with screen.progress(f"compiling {name}"):
             session = Session(machine, drive_factory(files), settings)
         session.start_pilot(pilot)
-        with stop_event_of_signals() as ended, contextlib.suppress(KeyboardInterrupt), LiveLine() as watch:
+        with stop_event_of_signals() as ended, contextlib.suppress(KeyboardInterrupt), live_line() as watch:
             shown = browser and screen.stdout_console().is_terminal
             serve(
                 session, listening, host, shown, seconds, _announcer(seconds),
@@ -123,7 +129,26 @@ def _announcer(seconds: float | None) -> Callable[[str], None]:
     return say
 
 
-def _update_live_line(watch: LiveLine, session: Any) -> None:
+def _update_live_line(watch: Watch, session: Any) -> None:
     shot = session.drive.snapshot()
     driver = f"{session.pilot} drives" if session.pilot else "by hand"
     watch(shot.t, driver if shot.status == "running" else f"{driver}, {shot.status}", session.drive.report)
+
+
+@contextlib.contextmanager
+def live_line(clock: Callable[[], float] = time.monotonic) -> Iterator[Watch]:
+    """Yield a function to call a few times per second with time, status and report of a run; `clock` is in seconds."""
+    due, console = clock() + LINE_SECONDS, screen.stdout_console()
+    live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+
+    def watch(t: float, word: str, report: Callable[[], dict[str, Any]]) -> None:
+        """Update the table, or print a line when it is due."""
+        nonlocal due
+        if live is not None:
+            live.update(Text(visible(f"\n{t:.1f} s  {word}\n{summary(report())}")), refresh=True)
+        elif clock() >= due:
+            due += LINE_SECONDS
+            screen.lines(f"{t:.0f} s  {word}: {one_line(report())}")
+
+    with live or contextlib.nullcontext():
+        yield watch

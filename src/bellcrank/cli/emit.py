@@ -8,20 +8,10 @@ from typing import Annotated, Any
 
 import bellcrank as bc
 from bellcrank import quoting
-from bellcrank.atomic_file import write_text
-from bellcrank.cli import (
-    BaseOpt,
-    CheckOpt,
-    DtypeOpt,
-    FrameOpt,
-    JsonOpt,
-    MechanismArg,
-    MethodOpt,
-    app,
-    load_mechanism,
-    option,
-    screen,
-)
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
+from bellcrank.cli.page_files import write_files
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
@@ -32,19 +22,19 @@ EQUATION_SUFFIXES = {"latex": ".tex", "python": ".py", "sympy": ".py"}  # of equ
 
 @app.command()
 def emit(
-    name: MechanismArg,
+    name: options.MechanismArg,
     target: Annotated[str, option("NAME", f"{', '.join(TARGETS)}.", "--target", "-t")],
     quantity_name: Annotated[str, option("NAME", "Quantity; equations is M, h, g and f.", "--quantity", "-q")] = "",
-    method_name: MethodOpt = "auto",
-    frame: FrameOpt = "",
+    method_name: options.MethodOpt = "auto",
+    frame: options.FrameOpt = "",
     reference: Annotated[str, option("aligned|local|world", "Axes of a frame's quantity.")] = "aligned",
-    dtype: DtypeOpt = "float64",
+    dtype: options.DtypeOpt = "float64",
     digits: Annotated[int, option("N", "Digits of printed numbers.", show_default=False)] = 0,
     terms: Annotated[int, option("N", "Longest entry to write out.")] = 60,
     out: Annotated[Path | None, option("PATH", "File or folder to write.", "--out", "-o")] = None,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Generate LLVM IR, C99, assembly or equations.
 
@@ -79,8 +69,9 @@ def emit(
             files = {stem + EQUATION_SUFFIXES.get(target, ".c"): text}
         else:
             files = _generated_files(m, graph, target, dtype, stem)
-    existing = {str(path) for path in _output_paths(files, out) if path.exists()} if out is not None else set()
-    written = _write_files(files, out) if out is not None else []
+    paths = _output_paths(files, out) if out is not None else {}
+    existing = {str(path) for path in paths if path.exists()}
+    written = write_files(paths, "Choose another --out")
     if json:
         about: dict[str, Any] = {"mechanism": m.name, "quantity": quantity_name, "method": method_used}
         about |= {"target": target, "dtype": dtype}
@@ -107,44 +98,26 @@ def _stem(subjects: list[str], options: list[str], out: Path | None) -> str:
 
 def _generated_files(m: Mechanism, graph: bc.Graph, target: str, dtype: str, stem: str) -> dict[str, str]:
     """Return the texts of the files by name."""
-    if target == "c":
-        from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-        from bellcrank.emit.c import c99
-
-        q, v = m.columns
-        return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
-    suffix, text = GENERATORS[target]
-    return {f"{stem}.{suffix}": text(graph, dtype)}
-
-
-def _llvm(graph: bc.Graph, dtype: str) -> str:
+    from bellcrank.emit.c import c99
     from bellcrank.emit.cpu.target import Cpu
-
-    return Cpu(dtype).source(graph)
-
-
-def _ptx(graph: bc.Graph, dtype: str) -> str:
     from bellcrank.emit.cuda.target import Cuda
-
-    return Cuda(dtype).source(graph)
-
-
-def _assembly(graph: bc.Graph, dtype: str) -> str:
     from bellcrank.emit.llvm.host import assembly
 
-    return assembly(_llvm(graph, dtype))
-
-
-# Target -> suffix of the file, and its text.
-GENERATORS: dict[str, tuple[str, Callable[[bc.Graph, str], str]]] = {
-    "llvm": ("ll", _llvm),
-    "cuda": ("ptx", _ptx),
-    "asm": ("s", _assembly),
-    "dot": ("dot", lambda graph, dtype: graph.dot()),
-    "svg": ("svg", lambda graph, dtype: graph.svg()),
-    "json": ("json", lambda graph, dtype: graph.json()),
-    "graph": ("txt", lambda graph, dtype: str(graph)),
-}
+    if target == "c":
+        q, v = m.columns
+        return dict(c99.source(graph, dtype, stem, {x: q if x in POSITIONS else v for x in INPUTS}))
+    llvm = Cpu(dtype).source
+    texts: dict[str, tuple[str, Callable[[], str]]] = {
+        "llvm": ("ll", lambda: llvm(graph)),
+        "cuda": ("ptx", lambda: Cuda(dtype).source(graph)),
+        "asm": ("s", lambda: assembly(llvm(graph))),
+        "dot": ("dot", graph.dot),
+        "svg": ("svg", graph.svg),
+        "json": ("json", graph.json),
+        "graph": ("txt", graph.__str__),
+    }
+    suffix, text = texts[target]
+    return {f"{stem}.{suffix}": text()}
 
 
 def _joined_text(files: dict[str, str]) -> str:
@@ -160,17 +133,9 @@ def _joined_text(files: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def _output_paths(files: dict[str, str], out: Path) -> list[Path]:
+def _output_paths(files: dict[str, str], out: Path) -> dict[Path, str]:
+    """Return the texts by the paths that they are written to."""
     folder = out.parent if out.suffix and not out.is_dir() else out
-    return [out if len(files) == 1 and folder != out else folder / name for name in files]
-
-
-def _write_files(files: dict[str, str], out: Path) -> list[str]:
-    written = []
-    try:
-        for path, text in zip(_output_paths(files, out), files.values(), strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            written.append(str(write_text(path, text if text.endswith("\n") else text + "\n", "Try again")))
-    except OSError as error:
-        raise InputError(f"{out} cannot be written: {error.strerror}. Choose another --out.") from None
-    return written
+    single = len(files) == 1 and folder != out
+    texts = {name: text if text.endswith("\n") else text + "\n" for name, text in files.items()}
+    return {out if single else folder / name: text for name, text in texts.items()}

@@ -9,18 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import (
-    BaseOpt,
-    CheckOpt,
-    DtypeOpt,
-    JsonOpt,
-    MechanismArg,
-    MethodOpt,
-    app,
-    load_mechanism,
-    option,
-    screen,
-)
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn
 from bellcrank.errors import InputError
 from bellcrank.quoting import stem
@@ -28,17 +18,17 @@ from bellcrank.quoting import stem
 
 @app.command()
 def export(
-    name: MechanismArg,
+    name: options.MechanismArg,
     to: Annotated[str, option("NAME", "c (C99), fmu2, fmu3, casadi, wasm, page.", "--to", "-t")],
     out: Annotated[Path | None, option("PATH", "File or folder to write.", "--out", "-o")] = None,
     functions: Annotated[
         list[str] | None,
         option("NAME", '"mass_matrix", "pose(tip)", "d(bias)/d(q)"; repeat for more.', "--function", "-f"),
     ] = None,
-    dtype: DtypeOpt = "float64",
+    dtype: options.DtypeOpt = "float64",
     integrator: Annotated[str | None, option("NAME", "Integrator of the steps.", "--integrator", "-i")] = None,
     step: Annotated[float | None, option("H", "Step size, seconds.")] = None,
-    method: MethodOpt = "auto",
+    method: options.MethodOpt = "auto",
     form: Annotated[str, option("FORM", "Form of closed loops: projected, minimal, lagrange.")] = "projected",
     platforms: Annotated[
         str,
@@ -47,9 +37,9 @@ def export(
     report: Annotated[
         bool, typer.Option("--report", help="With --to c: size, stack and instructions on small processors (QEMU).")
     ] = False,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Export a machine, or functions, for other programs.
 

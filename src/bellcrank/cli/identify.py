@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, option, screen
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.errors import InputError
 
 
 @app.command()
 def identify(
-    name: MechanismArg,
+    name: options.MechanismArg,
     joints: Annotated[str | None, option("A,B", "Also of joints: armature, damping, friction, ...")] = None,
     lock: Annotated[str, option("A,B", "Joints of a file to lock.")] = "",
     actuated: Annotated[str, option("A,B", "Driven joints, for closed loops.")] = "",
@@ -20,9 +21,9 @@ def identify(
     seconds: Annotated[float, option("S", "Duration of that motion.")] = 20.0,
     rate: Annotated[float, option("HZ", "Sample rate of that motion.")] = 100.0,
     data: Annotated[Path | None, option("FILE", "Measurements: t, JOINT.q .v .a .tau, .csv .parquet")] = None,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Print the parameters of a mechanism that forces identify.
 

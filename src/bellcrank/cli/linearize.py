@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, option, screen
+from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.assignments import assignments_of, checked_number, closed
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
@@ -29,7 +30,7 @@ FreeOpt = Annotated[list[str] | None, option("NAME", "Further unknowns: joint2.t
 
 @app.command()
 def linearize(
-    name: MechanismArg,
+    name: options.MechanismArg,
     at: AtOpt = None,
     rest: Annotated[bool, typer.Option("--rest", help="At the nearest equilibrium.")] = False,
     hold: HoldOpt = None,
@@ -39,9 +40,9 @@ def linearize(
     matrices: Annotated[bool, typer.Option("--matrices", help="Also print A and B.")] = False,
     report: Annotated[Path | None, option("PAGE", "Write a page that shows a mode.")] = None,
     mode: Annotated[int | None, option("K", "Mode that the page shows.")] = None,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Print poles and damping at an operating point.
 
@@ -85,13 +86,13 @@ def linearize(
 
 @app.command()
 def equilibrium(
-    name: MechanismArg,
+    name: options.MechanismArg,
     at: AtOpt = None,
     hold: HoldOpt = None,
     free: FreeOpt = None,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Solve for an equilibrium, or for holding forces.
 

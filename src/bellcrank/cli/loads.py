@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bellcrank.cli import JsonOpt, MechanismArg, app, screen
+from bellcrank.cli import app, options, screen
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.errors import check_known
 
@@ -14,7 +14,7 @@ LIMIT_LETTERS = {"boom cylinder": "b", "stick cylinder": "s", "bucket cylinder":
 
 
 @app.command()
-def loads(name: MechanismArg, json: JsonOpt = False) -> None:
+def loads(name: options.MechanismArg, json: options.JsonOpt = False) -> None:
     """Print tool forces and lift capacities of an excavator.
 
     Both are computed over the working range, with their limits.

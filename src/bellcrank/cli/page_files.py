@@ -32,8 +32,12 @@ def write_pages(files: dict[Path, str]) -> list[str]:
     """Write the texts of `files` to their paths, and return the paths; existing files are replaced only if ours."""
     for path in files:  # before any of them is written
         check_ours(path, "page", *PAGE_MARKS)
+    return write_files(files, "Choose another place with --out, or --no-page for the table alone")
+
+
+def write_files(files: dict[Path, str], hint: str) -> list[str]:
+    """Write the texts of `files` to their paths, whose folders are made, and return the paths; `hint` is for errors."""
     for path, text in files.items():
-        hint = "Choose another place with --out, or --no-page for the table alone"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

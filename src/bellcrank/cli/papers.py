@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from bellcrank.atomic_file import write_text
-from bellcrank.cli import JsonOpt, app, option, screen
+from bellcrank.cli import app, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.page_files import write_pages
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError
@@ -24,7 +25,7 @@ RecordsOpt = Annotated[Path | None, option("FOLDER", "Write the runs there, as P
 
 @app.command()
 def papers(
-    names: NamesArg = None, figures: FiguresOpt = None, records: RecordsOpt = None, json: JsonOpt = False
+    names: NamesArg = None, figures: FiguresOpt = None, records: RecordsOpt = None, json: options.JsonOpt = False
 ) -> None:
     """Repeat the experiments of the papers.
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import app, option, screen
+from bellcrank.cli import app, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.page_files import check_ours, page_path
 from bellcrank.errors import InputError
 

@@ -31,15 +31,6 @@ class RunSetup:
     step: float = 0.001  # s, default for integrators with fixed steps
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """Named way to set up a run of a mechanism."""
-
-    name: str
-    description: str
-    make: Callable[[Mechanism], RunSetup]
-
-
 def published_run(m: Mechanism) -> Mapping[str, Any]:
     """Return start, end and seconds of the run that the paper of `m` prints; empty for a mechanism of no paper."""
     if m.name in TABLE and m.nq == m.nv:
@@ -55,10 +46,6 @@ def published_run(m: Mechanism) -> Mapping[str, Any]:
 def start_configuration(m: Mechanism) -> list[float]:
     """Return the start configuration that the paper of `m` prints; else the neutral configuration."""
     return [float(x) for x in published_run(m).get("start", m.neutral())]
-
-
-def _free_fall(m: Mechanism) -> RunSetup:
-    return RunSetup(system(m), start_configuration(m))
 
 
 def _along_path(m: Mechanism, kp: float, kv: float) -> RunSetup:
@@ -84,32 +71,22 @@ def _excavator(m: Mechanism, mode: str, control: Callable[[], SpoolControl]) -> 
     return RunSetup(wong_excavator.excavator_system(controller), start, seconds, wong_excavator.RESOLVED_STEP)
 
 
-# In the order a newcomer should meet them.
-SCENARIOS: dict[str, Scenario] = {
-    s.name: s
-    for s in (
-        Scenario("free-fall", "no force but gravity, from rest", _free_fall),
-        Scenario(
-            "inverse-dynamics",
-            "the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)",
-            lambda m: _along_path(m, 0.0, 0.0),
-        ),
-        Scenario("computed-torque", "the same path with feedback", lambda m: _along_path(m, KP, KV)),
-        Scenario(
-            "joint-mode",
-            "the excavator's sticks are joint rates (Wong 5.5.2)",
-            lambda m: _excavator(m, "joint-mode", wong_experiments.joint_mode),
-        ),
-        Scenario(
-            "resolved-mode",
-            "the excavator's sticks move the tip (Wong 5.5.2)",
-            lambda m: _excavator(m, "resolved-mode", wong_experiments.resolved_mode),
-        ),
-    )
+# Each sets up a run of a mechanism; in the order a newcomer should meet them.
+SCENARIOS: dict[str, Callable[[Mechanism], RunSetup]] = {
+    # no force but gravity, from rest
+    "free-fall": lambda m: RunSetup(system(m), start_configuration(m)),
+    # the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)
+    "inverse-dynamics": lambda m: _along_path(m, 0.0, 0.0),
+    # the same path with feedback
+    "computed-torque": lambda m: _along_path(m, KP, KV),
+    # the excavator's sticks are joint rates (Wong 5.5.2)
+    "joint-mode": lambda m: _excavator(m, "joint-mode", wong_experiments.joint_mode),
+    # the excavator's sticks move the tip (Wong 5.5.2)
+    "resolved-mode": lambda m: _excavator(m, "resolved-mode", wong_experiments.resolved_mode),
 }
 
 
-def scenario(name: str) -> Scenario:
-    """The scenario of that name."""
+def scenario(name: str) -> Callable[[Mechanism], RunSetup]:
+    """Return the scenario called `name`."""
     check_known("scenario", name, SCENARIOS)
     return SCENARIOS[name]

@@ -10,19 +10,8 @@ from typing import Annotated
 import typer
 
 from bellcrank import quoting
-from bellcrank.cli import (
-    BaseOpt,
-    CheckOpt,
-    FrameOpt,
-    JsonOpt,
-    MechanismArg,
-    MethodOpt,
-    QuantityOpt,
-    app,
-    load_mechanism,
-    option,
-    screen,
-)
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.page_files import page_path, write_pages
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.dynamics.quantity_requests import Request
@@ -39,24 +28,24 @@ MACHINE_NAMES = (*LAYOUTS, "threads", "gpu", "wong")
 
 @app.command()
 def schedule(
-    name: MechanismArg,
+    name: options.MechanismArg,
     machine_name: Annotated[
         str,
         option("NAME[:N]", f"{', '.join(MACHINE_NAMES)}; mesh:2,3  [default: complete]", "--machine"),
     ] = "",
     kind: Annotated[str, option("|".join(KINDS), "Cost of operations and messages  [default: ideal]")] = "",
-    quantity_name: QuantityOpt = "forward_dynamics",
-    method_name: MethodOpt = "auto",
-    frame: FrameOpt = "",
+    quantity_name: options.QuantityOpt = "forward_dynamics",
+    method_name: options.MethodOpt = "auto",
+    frame: options.FrameOpt = "",
     level: Annotated[str, option("|".join((*LEVELS, "auto")), "Size of a task  [default: auto]")] = "",
     strategy: Annotated[str, option("NAME[+NAME]", "Partition into subsystems, modules, factorisation instead.")] = "",
     control: Annotated[str, option("NAME", "Control law of a strategy: none, proportional, computed_torque.")] = "none",
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
-    json: JsonOpt = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
 ) -> None:
     """Schedule a quantity on the processors of a machine.
 

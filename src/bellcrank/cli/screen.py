@@ -103,7 +103,7 @@ def heading(text: str) -> None:
 
 
 def wrote(paths: Iterable[Any]) -> None:
-    """Print the names of files that were written."""
+    """Print the `paths` of files that were written."""
     for path in paths:
         line(f"wrote {path}", style="dim")
 

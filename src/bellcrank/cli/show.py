@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, app, load_mechanism, screen
+from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
@@ -21,11 +21,11 @@ LEVEL_MARKS = {"ok": "", "note": "-", "warning": "!"}
 
 @app.command()
 def show(
-    name: MechanismArg,
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
+    name: options.MechanismArg,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
     report: Annotated[bool, typer.Option("--report", help="Outcome of every element of the source.")] = False,
-    json: JsonOpt = False,
+    json: options.JsonOpt = False,
 ) -> None:
     """Print the joints, bodies, loops and frames of a mechanism.
 
@@ -167,7 +167,7 @@ def _vector(xyz: Any) -> str:
 
 
 @app.command("zoo")
-def zoo_command(json: JsonOpt = False) -> None:
+def zoo_command(json: options.JsonOpt = False) -> None:
     """List the built-in mechanisms."""
     descriptions = [
         (name, (maker.__doc__ or "").split("\n")[0].split(". ")[0].rstrip(".")) for name, maker in bc.zoo.TABLE.items()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.cli import BaseOpt, CheckOpt, JsonOpt, MechanismArg, MethodOpt, app, load_mechanism, option, screen
+from bellcrank.atomic_file import check_writable
+from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.assignments import assignments_of, closed
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def simulate(
-    name: MechanismArg,
+    name: options.MechanismArg,
     scenario: Annotated[str, option("NAME", "Start, control and duration.", "--scenario", "-s")] = "free-fall",
     seconds: Annotated[float | None, option("S", "Duration; by default the scenario's.")] = None,
     step: Annotated[float | None, option("H", "Fixed step size, seconds.")] = None,
@@ -37,15 +38,15 @@ def simulate(
     ] = None,
     max_steps: Annotated[int | None, option("N", "With adaptive steps: stop after N steps.")] = None,
     begin: Annotated[list[str] | None, option("JOINT=Q", "Start position, rad or m.", "--start")] = None,
-    method: MethodOpt = "auto",
+    method: options.MethodOpt = "auto",
     form: Annotated[str, option("FORM", "Form of closed loops: minimal, projected, lagrange.")] = "auto",
-    base: BaseOpt = "fixed",
-    check: CheckOpt = "warn",
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
     out: Annotated[Path | None, option("FILE", "Save: .parquet .csv .npz .mcap", "--out", "-o")] = None,
     plot: Annotated[Path | None, option("FILE", "Draw: .png .svg .pdf")] = None,
     columns: Annotated[str, option("A,B", "Columns to draw.")] = "",
     report: Annotated[Path | None, option("PAGE", "Write a page that replays the run.")] = None,
-    json: JsonOpt = False,
+    json: options.JsonOpt = False,
 ) -> None:
     """Run a mechanism and record it.
 
@@ -64,7 +65,7 @@ def simulate(
     for path, what in ((out, "--out"), (plot, "--plot"), (report, "--report")):
         _check_output(path, what)
     m = load_mechanism(name, base, check)
-    setup = chosen_scenario.make(m)
+    setup = chosen_scenario(m)
     if step is None and tolerance is None and not scheme.adaptive:
         step = setup.step
     q0 = _start_positions(m, setup.q0, begin or [])
@@ -133,12 +134,7 @@ def _check_output(path: Path | None, what: str) -> None:
 
     if path is None:
         return
-    if path.is_dir():
-        raise InputError(f"{what} {path} is a directory; expected the name of a file.")
-    if not path.parent.is_dir():
-        raise InputError(f'{what} {path}: there is no directory "{path.parent}".')
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError(f"{what} {path} is not writable; choose another place.")
+    check_writable(path, f"Give {what}")
     if what == "--out" and path.suffix.lower() not in SUFFIXES:
         raise InputError(f'--out {path}: a record is saved as {", ".join(SUFFIXES)}; got "{path.suffix}".')
 

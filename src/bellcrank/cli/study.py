@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bellcrank.cli import JsonOpt, app, load_mechanism, option, screen
+from bellcrank.cli import app, load_mechanism, options, screen
+from bellcrank.cli.options import option
 from bellcrank.cli.screen import numbers, texts
 
 
@@ -18,7 +19,7 @@ def study(
     workers: Annotated[int | None, option("N", "Processes on this computer.")] = None,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Also write study.html.")] = True,
     run: Annotated[int | None, option("N", "Repeat run N, and write its page.")] = None,
-    json: JsonOpt = False,
+    json: options.JsonOpt = False,
 ) -> None:
     """Run a study, or continue one that was stopped.
 

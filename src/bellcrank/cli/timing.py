@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from timeit import Timer
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.sim.run.simulator import Simulator
 
@@ -53,19 +53,6 @@ class Timing:
 def cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def check_memory(mechanism: Mechanism, rows: int) -> None:
-    """Raise an InputError if a batch of `rows` states of `mechanism` does not fit into memory."""
-    # Inputs and at most one matrix of results.
-    needed_bytes = 8 * rows * (mechanism.nq + (3 + mechanism.nv) * mechanism.nv)
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else needed_bytes
-    if needed_bytes > memory_bytes / 2:
-        max_rows = max(1, int(rows * memory_bytes / 2 / needed_bytes))
-        raise InputError(
-            f"{rows:,} rows of {mechanism.name} take up to {needed_bytes / 1e9:,.1f} GB, and this computer has "
-            f"{memory_bytes / 1e9:,.1f} GB; at most {max_rows:,}."
-        )
 
 
 def measure_quantity(
@@ -125,16 +112,9 @@ def batch_time(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:
 
 @contextmanager
 def _empty_cache() -> Iterator[None]:
-    before = os.environ.get("BELLCRANK_CACHE")
-    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
-        os.environ["BELLCRANK_CACHE"] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["BELLCRANK_CACHE"]
-            else:
-                os.environ["BELLCRANK_CACHE"] = before
+    folder = tempfile.TemporaryDirectory(prefix="bellcrank-")
+    with folder as name, patch.dict(os.environ, BELLCRANK_CACHE=name):
+        yield
 
 
 def _timed(make: Callable[[], Kernel], repeats: int = 1) -> tuple[Kernel, float]:

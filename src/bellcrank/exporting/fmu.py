@@ -19,15 +19,8 @@ from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
-from bellcrank.exporting import cost_estimates, fmi_xml
-from bellcrank.exporting.compilers import (
-    PLATFORMS,
-    SOURCES,
-    chosen_platforms,
-    compile_library,
-    compiler_command,
-    host_platform,
-)
+from bellcrank.exporting import compilers, cost_estimates, fmi_xml
+from bellcrank.exporting.compilers import PLATFORMS, host_platform
 from bellcrank.exporting.export_content import Export, ignore_progress
 from bellcrank.exporting.fmi_variables import FmiVariables
 from bellcrank.exporting.model_header import header_text, step_macros
@@ -78,9 +71,9 @@ def write_fmu(
     """
     if content.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
-    targets = [t for t in chosen_platforms(platforms) if version == 3 or PLATFORMS[t][1]]
+    targets = [t for t in compilers.chosen_platforms(platforms) if version == 3 or PLATFORMS[t][1]]
     for target in (t for t in targets if t != host_platform()):
-        compiler_command(target)  # raises before any work if its compiler is missing
+        compilers.compiler_command(target)  # raises before any work if its compiler is missing
     if not has_rolled_loops(content.stepper):
         rounds = -(-len(targets) // (os.cpu_count() or 1))
         work = cost_estimates.FMU_COST_FACTOR * content.stepper.slope.count().arithmetic * rounds
@@ -112,7 +105,7 @@ def fmu_files(
     model_sources = {
         name: text for name, text in package.files.items() if name.endswith((".c", ".h")) and name != "main.c"
     }
-    text = {name: (SOURCES / name).read_text("utf-8") for name in ("instance.h", f"fmi{version}.c")}
+    text = {name: (compilers.SOURCES / name).read_text("utf-8") for name in ("instance.h", f"fmi{version}.c")}
     token = hashlib.sha256("".join([*model_sources.values(), *text.values()]).encode()).hexdigest()[:32]
     sources = {**model_sources, **text, "model.h": model_header(package, token, version)}
     variables = FmiVariables(content.stepper)
@@ -125,7 +118,7 @@ def fmu_files(
     pending_targets = list(targets)
 
     def binary(target: str) -> bytes:
-        code = compile_library(sources, target, portable=True)
+        code = compilers.compile_library(sources, target, portable=True)
         pending_targets.remove(target)
         report(f"compiling for {', '.join(pending_targets)}" if pending_targets else "writing")
         return code

@@ -28,6 +28,7 @@ from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import Moments
 
 DEFAULT_NODES = {"end": 1.0}
+PlacedModal = tuple[Modal, Array]  # a body with modes, and the start of its beam
 
 
 @dataclass(frozen=True)
@@ -209,18 +210,10 @@ def checked_damping(where: str, ratio: Any, rayleigh: Any) -> tuple[float, float
     return checked[0], checked[1], checked[2]
 
 
-@dataclass(frozen=True)
-class PlacedModal:
-    """A body with modes, in world axes, relative to the start of its beam."""
-
-    modal: Modal
-    start: Array
-
-
 def place_modal(
     name: str, R: Array, start: Array, moments: Moments, ratio: float, rayleigh: Sequence[float]
 ) -> PlacedModal:
-    """Return a body with modes in world axes.
+    """Return a body with modes in world axes, relative to the start of its beam, and that start.
 
     Parameters
     ----------
@@ -252,7 +245,7 @@ def place_modal(
     )
     integrals = modal_fields(moments.A, moments.B, moments.D, moments.E, moments.F)
     modal = Modal(name, tuple(stiffness.tolist()), tuple(damping.tolist()), **integrals, nodes=nodes)
-    return PlacedModal(modal.seen_from(name, R, np.zeros(3)), start)
+    return modal.seen_from(name, R, np.zeros(3)), start
 
 
 def _piece_name(p: PlacedBeam, i: int) -> str:

@@ -58,11 +58,11 @@ class PlacedShapes:
         self.shapes, self.lines = dict[str, Shape](), list[ReportLine]()
 
     def report(self, element: str, outcome: str, level: str = "ok") -> None:
-        """Add a line to the report."""
+        """Add a line to the report: `element`, its `outcome` and the `level`."""
         self.lines.append(ReportLine(element, outcome, level))
 
     def add(self, link: str, k: int, shape: Shape, rotation: Array, point: Any) -> str:
-        """Add `shape`, number `k` of `link`, with its pose in the link's frame; return the name of its own frame."""
+        """Add `shape` number `k` of `link`, at `point` with `rotation` in the link's frame; return its frame."""
         base, frame = self.mechanism.frames[link], f"{link}.collision{k}"
         turn = np.asarray(base.rotation, float)
         place = np.asarray(base.point, float) + turn @ point

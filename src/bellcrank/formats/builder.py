@@ -24,26 +24,12 @@ from bellcrank.formats.flexible_bodies import FlexibleBodies
 from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints, Vector
 from bellcrank.formats.number_checks import inertia as inertia_matrix
 from bellcrank.formats.number_checks import limit, number, rotation_matrix, vector
-from bellcrank.model import mechanism_of, part_checks
+from bellcrank.model import Body, Frame, Joint, Limits, Mimic, ReportLine, mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import checked_level
-from bellcrank.model.parts import (
-    COUPLINGS,
-    EQUATIONS,
-    IDENTITY,
-    ORIGIN,
-    Body,
-    Frame,
-    Joint,
-    Limits,
-    Mimic,
-    Number,
-    ReportLine,
-    matrix,
-    triple,
-)
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, ORIGIN, Number, matrix, triple
 from bellcrank.sequences import sequence_elements
 
 
@@ -356,16 +342,15 @@ class Builder(MovingConstraints, FlexibleBodies):
         springs = list(self._springs.values())
         lines = [
             *(ReportLine(f'body "{b.name}"', f"{b.mass:g} kg" if b.declared else "massless") for b in bodies),
-            *(ReportLine(f'body "{name}"', f"bends: {x.modal.modes} modes") for name, x in self._modal_bodies.items()),
+            *(ReportLine(f'body "{name}"', f"bends: {x.modes} modes") for name, (x, _) in self._modal_bodies.items()),
             *(ReportLine(f'joint "{j.name}"', f'{j.kind}, "{j.parent}" to "{j.child}"') for j in joints),
             *cut_lines,
             *(ReportLine(f'loop "{x.name}"', f"{x.kind}: {EQUATIONS[x.kind]} equations") for x in self._loops.values()),
             *(ReportLine(f'spring "{s.name}"', "between two points") for s in springs),
             *(ReportLine(f'frame "{f.name}"', f'on "{f.body}"') for f in frames),
         ]
-        flexible = [
-            x.modal.seen_from(name, np.eye(3), x.start - origins[name]) for name, x in self._modal_bodies.items()
-        ]
+        placed_modes = self._modal_bodies.items()
+        flexible = [x.seen_from(name, np.eye(3), start - origins[name]) for name, (x, start) in placed_modes]
         outlines = [x.seen_from({b: (b, np.eye(3), -p) for b, p in origins.items()}) for x in self._outlines.values()]
         parts = (bodies, joints, frames, loops, springs, flexible, outlines)
         return mechanism_of(self.name, *parts, ground=GROUND, gravity=self.gravity, lines=lines, checks=self.check)

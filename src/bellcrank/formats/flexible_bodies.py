@@ -197,18 +197,19 @@ class FlexibleBodies(BuilderParts, ABC):
         """Add a body with modes, and a massless body for each of its nodes, on joints with shared modal coordinates."""
         from bellcrank.formats import beam_bodies, beam_outlines
 
-        bent = beam_bodies.place_modal(name, R, start, moments, damping, rayleigh)
+        placed = beam_bodies.place_modal(name, R, start, moments, damping, rayleigh)
+        modal, _ = placed
         c = moments.com
         I = moments.inertia - moments.mass * (c @ c * np.eye(3) - np.outer(c, c))
         self.body(name, moments.mass, start + R @ c, R @ I @ R.T)
-        first = bent.modal.nodes[0].joint
-        for node, place in zip(bent.modal.nodes, moments.places.values(), strict=True):
+        first = modal.nodes[0].joint
+        for node, place in zip(modal.nodes, moments.places.values(), strict=True):
             self.body(node.joint)
             self._check_new("joint", node.joint)
-            kind, point = f"{MODAL_PREFIX}{bent.modal.modes}", triple(start + R @ place)
+            kind, point = f"{MODAL_PREFIX}{modal.modes}", triple(start + R @ place)
             mimic = None if node.joint == first else Mimic(first)
             self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)
-        self._modal_bodies[name] = bent
+        self._modal_bodies[name] = placed
         outline = beam_outlines.modal_outline(name, moments, R, start, first, sections)
         if outline is not None:
             self._outlines[name] = outline

@@ -13,23 +13,8 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.formats.number_checks import axes_along, number, vector
-from bellcrank.model import part_checks
-from bellcrank.model.parts import (
-    COUPLINGS,
-    EQUATIONS,
-    IDENTITY,
-    Frame,
-    Joint,
-    Loop,
-    Matrix,
-    Number,
-    ReportLine,
-    Spring,
-    Triple,
-    matrix,
-    triple,
-    with_unit_axes,
-)
+from bellcrank.model import Frame, Joint, Loop, ReportLine, Spring, part_checks
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, Matrix, Number, Triple, matrix, triple, with_unit_axes
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
 from bellcrank.sequences import sequence_elements

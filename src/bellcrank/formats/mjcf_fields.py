@@ -71,14 +71,10 @@ OPTION_STRUCT = "opt"  # the field that is a struct of numbers with effect
 
 def field_treatment(field: str) -> str:
     """Return the treatment of `field`: "read", "reported: TOPIC", "no effect: WHY", or "" for an unknown field."""
-    if _matches(READ_FIELDS, field):
-        return "read"
-    for topic, patterns in REPORTED_FIELDS.items():
-        if _matches(patterns, field):
-            return f"reported: {topic}"
-    return next(
-        (f"no effect: {why}" for why, patterns in FIELDS_WITHOUT_EFFECT.items() if _matches(patterns, field)), ""
-    )
+    treatments = {"read": READ_FIELDS}
+    treatments |= {f"reported: {topic}": patterns for topic, patterns in REPORTED_FIELDS.items()}
+    treatments |= {f"no effect: {why}": patterns for why, patterns in FIELDS_WITHOUT_EFFECT.items()}
+    return next((name for name, patterns in treatments.items() if _pattern(patterns).fullmatch(field)), "")
 
 
 def model_fields(model: Any) -> Iterator[tuple[str, Any]]:
@@ -109,7 +105,3 @@ def _is_nonzero(value: Any) -> bool:
 @cache
 def _pattern(patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, patterns.split())))
-
-
-def _matches(patterns: str, field: str) -> bool:
-    return _pattern(patterns).fullmatch(field) is not None

@@ -56,7 +56,7 @@ class XmlElement:
         return f"{self.source}, line {self.line}: {self.name}"
 
     def error(self, text: str) -> ReadError:
-        """Return an error about this element."""
+        """Return an error about this element, whose message ends with `text`."""
         return ReadError(f"{self.where}: {text}")
 
     def known(self, attribute: str, what: str, table: Mapping[str, str]) -> str:
@@ -125,7 +125,7 @@ class XmlElement:
         return R, point
 
     def origin(self, angles: AngleReader, lines: list[ReportLine]) -> tuple[Array, Triple]:
-        """Return the pose in <origin>; without it, identity and zero. Arguments as of `pose`."""
+        """Return the pose in <origin>, or identity and zero without it; `angles` and `lines` as of `pose`."""
         given = self.child("origin")
         return (np.eye(3), ORIGIN) if given is None else given.pose(angles, lines)
 

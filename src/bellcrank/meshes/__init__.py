@@ -5,8 +5,7 @@ Pictures and collision shapes use the same readers, so that a file has the same 
 
 from __future__ import annotations
 
-from bellcrank.meshes.mesh import Mesh
+from bellcrank.meshes.mesh import Mesh, simplify
 from bellcrank.meshes.mesh_reader import MAX_MESH_BYTES, read_mesh, read_mesh_corners
-from bellcrank.meshes.vertex_clustering import simplify
 
 __all__ = ["MAX_MESH_BYTES", "Mesh", "read_mesh", "read_mesh_corners", "simplify"]

@@ -1,4 +1,9 @@
-"""Triangle mesh, assembled from the parts of a scene."""
+"""Triangle mesh, assembled from the parts of a scene, and its simplification by vertex clustering.
+
+Corners that share a cell of a grid are merged into their centre, and the grid is made coarser until there are few
+enough triangles (J. Rossignac, P. Borrel. Multi-resolution 3D approximations for rendering complex scenes. In: Modeling
+in Computer Graphics, Springer, 455-465, 1993).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 MAX_NODE_DEPTH = 60  # depth of nested nodes
 MAX_NODES, MAX_TRIANGLES = 5_000, 20_000_000  # nodes of a scene, and triangles in all of them
+MAX_CELLS = 256  # cells of a simplified mesh along its longest side
 PART_COST_TRIANGLES = 50  # triangles that take as long as an empty part
 ALWAYS_ALLOWED_TRIANGLES = 1_000_000  # triangles that a file of any size may have
 
@@ -117,3 +123,22 @@ def cell_means(corners: Array, n: int, index: Array) -> Array:
     counts = np.bincount(index, minlength=n)[:, None]
     means: Array = np.stack([np.bincount(index, corners[:, k], n) for k in range(3)], -1) / counts
     return means
+
+
+def simplify(mesh: Mesh, most: int) -> Mesh:
+    """Return `mesh` with at most `most` triangles, or `mesh` itself if it has no more."""
+    cells = min(MAX_CELLS, int(2.0 * most**0.5) + 4)  # a surface goes through about cells^2 of them
+    simplified = mesh
+    while len(simplified.triangles) > most and cells >= 4:
+        simplified = _clustered(mesh, cells)
+        cells = int(cells * 0.75)
+    return simplified
+
+
+def _clustered(mesh: Mesh, cells: int) -> Mesh:
+    n, index = grid_cells(mesh.corners, cells)
+    t = index[mesh.triangles]
+    t = t[(t[:, 0] != t[:, 1]) & (t[:, 1] != t[:, 2]) & (t[:, 2] != t[:, 0])]
+    a, b, c = np.sort(t, axis=1).T.astype(np.int64)
+    _, first = np.unique((a << 42) | (b << 21) | c, return_index=True)
+    return Mesh(cell_means(mesh.corners, n, index), t[np.sort(first)], mesh.colour)

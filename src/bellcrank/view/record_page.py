@@ -61,9 +61,8 @@ def html(run: Record, lane: int | Sequence[int]) -> str:
 
 
 def _colours(dark: bool) -> str:
-    return f"{palette.css_variables(dark)} " + " ".join(
-        f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINE_COLOURS)
-    )
+    lines = (f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINE_COLOURS))
+    return " ".join([palette.css_variables(dark), *lines])
 
 
 def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[str, Any]:
@@ -86,10 +85,7 @@ def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[st
         "provenance": [[key, value_text(value)] for key, value in run.provenance.items()],
         "joints": joint_table(run),
         "t": packed(run.t[lane][shown_rows], "<f8"),
-        "columns": [
-            {"name": c, "unit": _column(run, c)[0], "values": packed(_column(run, c)[1][lane][shown_rows], "<f8")}
-            for c in columns
-        ],
+        "columns": [_column(run, c, lane, shown_rows) for c in columns],
         "panels": [p | {"columns": [columns.index(c) for c in p["columns"]]} for p in panel_list],
         "replay": None,
         "ground": ground(run),
@@ -240,7 +236,8 @@ def title_of(name: str, unit: str) -> str:
 CHANGE = "energy - energy(0)"
 
 
-def _column(run: Record, name: str) -> tuple[str, Array]:
-    if name == CHANGE and name not in run.columns:
-        return "J", run["energy"] - run["energy"][..., :1]
-    return run.column(name).unit, run[name]
+def _column(run: Record, name: str, lane: tuple[int, ...], rows: Array) -> dict[str, Any]:
+    is_change = name == CHANGE and name not in run.columns
+    values = run["energy"] - run["energy"][..., :1] if is_change else run[name]
+    unit = "J" if is_change else run.column(name).unit
+    return {"name": name, "unit": unit, "values": packed(values[lane][rows], "<f8")}

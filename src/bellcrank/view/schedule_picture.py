@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bellcrank.quoting import xml
-from bellcrank.view import palette
-from bellcrank.view.curves import ticks
+from bellcrank.view import curves, palette
 from bellcrank.view.self_contained_page import page
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class _Picture:
             yield _text_element(str(p), LEFT - 10, self.y(p) + 4, 12, "end", "soft")
 
     def _ruler(self) -> Iterable[str]:
-        for t in ticks(0.0, self.s.makespan, 10, (1.0, 2.0, 5.0, 10.0)) if self.s.makespan > 0.0 else [0.0]:
+        for t in ticks(self.s.makespan):
             x = f"{self.x(t):.1f}"
             yield f'<path class="rule" d="M{x} {HEAD - 6}V{self.bottom}"/>'
             yield _text_element(f"{t:g}", self.x(t), HEAD - 12, 11, "middle", "soft")
@@ -188,3 +187,8 @@ def _arrow_head(name: str) -> str:
     size = 'viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6"'
     tip = f'<path class="{name}" d="M0 0 6 3 0 6z"/>'
     return f'<marker id="{name}" {size} orient="auto" markerUnits="userSpaceOnUse">{tip}</marker>'
+
+
+def ticks(end: float) -> list[float]:
+    """Return about ten round numbers from 0 to `end`."""
+    return curves.ticks(0.0, end, 10, (1.0, 2.0, 5.0, 10.0)) if end > 0.0 else [0.0]
