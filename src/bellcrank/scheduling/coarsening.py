@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from bellcrank.graph import Graph, Node
 from bellcrank.scheduling.task import Task, Tasks, tasks, tasks_from_groups
 
 CALL, RESULT = "call", "result"
+K = TypeVar("K")
 
 
 def fine_tasks(graph: Graph, stays: Mapping[int, int]) -> Tasks:
@@ -125,10 +127,15 @@ def with_call_and_result(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int
     return Tasks(todo.name, todo.level, (call, *shifted, result)), [0, *where, 0]
 
 
+def sums(parts: Iterable[tuple[K, float]]) -> dict[K, float]:
+    """Return the total of the numbers for each name in `parts`: pairs of name and number."""
+    total: dict[K, float] = {}
+    for name, x in parts:
+        total[name] = total.get(name, 0.0) + x
+    return total
+
+
 def leading_labels(parts: Iterable[tuple[str, float]]) -> str:
     """Return the labels with most work, such as "IA pA", from `parts`: pairs of label and work."""
-    total: dict[str, float] = {}
-    for label, work in parts:
-        head = label.partition("[")[0]
-        total[head] = total.get(head, 0.0) + work
+    total = sums((label.partition("[")[0], work) for label, work in parts)
     return " ".join(sorted(total, key=lambda head: (-total[head], head))[:3])

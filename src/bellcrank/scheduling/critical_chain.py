@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bellcrank.scheduling.machines import busy_ends
+
 if TYPE_CHECKING:
     from bellcrank.scheduling.timetable import Schedule
 
@@ -74,11 +76,8 @@ class _Waiting:
             return [("processor", self.s.where[link.task], 0)]
         message = self.s.messages[link.message]
         channel = message.hops[link.hop].channel
-        resources: list[Resource] = [("channel", *channel)]
-        if not machine.overlapped:
-            ends = (message.source, message.target) if machine.topology.bus else channel
-            resources += [("processor", p, 0) for p in ends]
-        return resources
+        ends = busy_ends(machine, channel, message.source, message.target)
+        return [("channel", *channel), *(("processor", p, 0) for p in ends)]
 
     def causes(self, link: Link) -> Iterator[Link]:
         """Yield the elements that ended when this one began and had to: values it needs first, then resource users."""

@@ -17,7 +17,7 @@ from bellcrank.graph import Graph, Recursion
 from bellcrank.scheduling import recursion_tasks
 from bellcrank.scheduling.lockstep import lockstep_schedule
 from bellcrank.scheduling.machines import Machine
-from bellcrank.scheduling.placement import MANY_PROCESSORS, Occupancy, Placement, Plan
+from bellcrank.scheduling.placement import MANY_PROCESSORS, Occupancy, Placement, Plan, upward_rank
 from bellcrank.scheduling.task import Tasks, tasks
 from bellcrank.scheduling.timetable import Schedule
 
@@ -123,29 +123,6 @@ def single_processor(todo: Tasks, machine: Machine) -> Schedule:
         time += task.work(machine.cost)
         finish.append(time)
     return Schedule(todo, machine, (0,) * len(todo), tuple(start), tuple(finish), ())
-
-
-def upward_rank(plan: Plan, weight: float = 1.0, boost: Sequence[float] = (), where: Sequence[int] = ()) -> list[float]:
-    """Return the longest path from the start of each task to the end.
-
-    Parameters
-    ----------
-    plan
-        Tasks and machine.
-    weight
-        Factor for the cost of messages.
-    boost
-        Factor for the work of each task.
-    where
-        Processor of each task; if given, only messages that are sent count.
-    """
-    rank = [0.0] * len(plan)
-    for i in reversed(range(len(plan))):
-        rank[i] += plan.work[i] * (boost[i] if boost else 1.0)
-        for j in plan.needs[i]:
-            hops = plan.distance(where[j], where[i]) if where else 1
-            rank[j] = max(rank[j], rank[i] + weight * plan.send[j] * hops)
-    return rank
 
 
 def fixed_order_schedule(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:

@@ -33,25 +33,23 @@ class LoadTask(Task):
 
 
 @dataclass(frozen=True)
-class LoadSchedule(Schedule):
-    """A schedule of loads; work and span follow from their costs."""
+class LoadTasks(Tasks):
+    """Loads, whose work and span follow from their costs."""
 
-    @property
-    def work(self) -> float:
-        """Time on one processor."""
-        return sum(task.work(self.machine.cost) for task in self.tasks)
+    def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
+        return sum(task.work(cost) for task in self.tasks)
 
-    @property
-    def span(self) -> float:
-        """Length of the longest path if every repetition has a processor of its own."""
+    def span(self, cost: Mapping[str, float]) -> float:
+        """Return the longest path if every repetition has a processor of its own; `cost` is by operation name."""
         done: list[float] = []
         for task in self.tasks:
-            least = task.work_once(self.machine.cost) if isinstance(task, LoadTask) else task.work(self.machine.cost)
+            least = task.work_once(cost) if isinstance(task, LoadTask) else task.work(cost)
             done.append(least + max((done[j] for j in task.needs), default=0.0))
         return max(done, default=0.0)
 
 
-def schedule_loads(name: str, loads: Sequence[LoadTask], where: Sequence[int], machine: Machine) -> LoadSchedule:
+def schedule_loads(name: str, loads: Sequence[LoadTask], where: Sequence[int], machine: Machine) -> Schedule:
     """Return the schedule of loads in their given order.
 
     Parameters
@@ -65,7 +63,4 @@ def schedule_loads(name: str, loads: Sequence[LoadTask], where: Sequence[int], m
     machine
         The machine.
     """
-    schedule = Placement(Plan(Tasks(name, "load", tuple(loads)), machine)).run(range(len(loads)), where)
-    return LoadSchedule(
-        schedule.tasks, schedule.machine, schedule.where, schedule.start, schedule.finish, schedule.messages
-    )
+    return Placement(Plan(LoadTasks(name, "load", tuple(loads)), machine)).run(range(len(loads)), where)

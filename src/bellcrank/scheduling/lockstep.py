@@ -17,6 +17,7 @@ from itertools import product
 
 from bellcrank.errors import InputError
 from bellcrank.scheduling.machines import Machine
+from bellcrank.scheduling.placement import Plan, upward_rank
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
@@ -71,15 +72,10 @@ class _Steps:
         at_home
             Run an operation only in a lane that has one of its arguments.
         """
-        cost = self.machine.cost
-        work = [task.work(cost) for task in self.todo]
-        rank = self._rank(work)
+        plan, cost = Plan(self.todo, self.machine), self.machine.cost
+        rank = upward_rank(plan, weight=0.0)
         self.load = [0] * self.machine.processors
-        missing = [len(task.needs) for task in self.todo]
-        users: list[list[int]] = [[] for _ in self.todo]
-        for task in self.todo:
-            for j in task.needs:
-                users[j].append(task.index)
+        missing = [len(needs) for needs in plan.needs]
         ready: dict[str, list[tuple[float, int]]] = {}  # tasks by operation, the most urgent first
         for i, count in enumerate(missing):
             if not count:
@@ -90,26 +86,18 @@ class _Steps:
             if not ready[op]:
                 del ready[op]
             for j in done:
-                for i in users[j]:
+                for i in plan.users[j]:
                     missing[i] -= 1
                     if not missing[i]:
                         heappush(ready.setdefault(self._op(i), []), (-rank[i], i))
         order = range(len(self.todo))
         start = tuple(self.start[i] for i in order)
-        finish = tuple(self.start[i] + work[i] for i in order)
+        finish = tuple(self.start[i] + plan.work[i] for i in order)
         messages = tuple(sorted(self.messages, key=lambda m: (m.task, m.target)))
         return Schedule(self.todo, self.machine, tuple(self.where[i] for i in order), start, finish, messages)
 
     def _op(self, i: int) -> str:
         return self.todo[i].nodes[0].op
-
-    def _rank(self, work: Sequence[float]) -> list[float]:
-        rank = [0.0] * len(work)
-        for task in reversed(self.todo.tasks):
-            rank[task.index] += work[task.index]
-            for j in task.needs:
-                rank[j] = max(rank[j], rank[task.index])
-        return rank
 
     def _next(self, ready: dict[str, list[tuple[float, int]]], fullest: bool) -> str:
         """Return the next operation; free operations come first, as they cost no step and may make others ready."""

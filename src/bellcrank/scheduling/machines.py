@@ -75,16 +75,8 @@ class Topology:
         if a not in self._hops:
             distances = [0 if b == a else 1 for b in range(self.processors)]
             if not self.bus and not self._sees_all(a):
-                distances = [-1] * self.processors
-                distances[a], front = 0, [a]
-                while front:
-                    further = []
-                    for processor in front:
-                        for b in self.neighbours[processor]:
-                            if distances[b] < 0:
-                                distances[b] = distances[processor] + 1
-                                further.append(b)
-                    front = further
+                for b, towards in self._towards(a).items():  # the nearest first
+                    distances[b] = distances[towards] + (b != a)
             self._hops[a] = distances
         return self._hops[a]
 
@@ -96,14 +88,11 @@ class Topology:
         """Return for every processor the next one on the way to the target."""
         if target not in self._next_hops:
             next_hop, front = {target: target}, [target]
-            while front:
-                further = []
-                for processor in front:
-                    for other in self.neighbours[processor]:
-                        if other not in next_hop:
-                            next_hop[other] = processor
-                            further.append(other)
-                front = further
+            for processor in front:
+                for other in self.neighbours[processor]:
+                    if other not in next_hop:
+                        next_hop[other] = processor
+                        front.append(other)
             self._next_hops[target] = next_hop
         return self._next_hops[target]
 
@@ -183,6 +172,23 @@ class Machine:
         note = ", which keeps all lanes busy" if self.topology.lockstep else note
         plural = "s" if self.processors > 1 else ""
         return f"{self.name}: {self.processors} processor{plural}; {send}{note}"
+
+
+def busy_ends(machine: Machine, channel: Channel, source: int, target: int) -> tuple[int, ...]:
+    """Return the processors of a `machine` that a message is keeping busy while it is on a `channel`.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    channel
+        The channel.
+    source, target
+        First and last processor of the route.
+    """
+    if machine.overlapped or machine.topology.lockstep:
+        return ()
+    return (source, target) if machine.topology.bus else channel
 
 
 # -- layouts

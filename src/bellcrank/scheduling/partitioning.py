@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from bellcrank.graph import Graph
-from bellcrank.scheduling.coarsening import Key, coarse_tasks, fine_tasks, slice_keys
-from bellcrank.scheduling.list_scheduling import upward_rank
+from bellcrank.scheduling.coarsening import Key, coarse_tasks, fine_tasks, slice_keys, sums
 from bellcrank.scheduling.machines import Machine
-from bellcrank.scheduling.placement import Placement, Plan
+from bellcrank.scheduling.placement import Placement, Plan, upward_rank
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Schedule
 
@@ -88,11 +87,10 @@ def estimate(todo: Tasks, where: Sequence[int], work: Sequence[float], grain: fl
         The machine.
     """
     keys = slice_keys(todo, where, work, grain)
-    size: dict[Key, float] = {}
+    size = sums(zip(keys, work, strict=True))
     predecessors: dict[Key, set[Key]] = {}
     words: dict[Key, int] = {}
-    for task, key, w in zip(todo, keys, work, strict=True):
-        size[key] = size.get(key, 0.0) + w
+    for task, key in zip(todo, keys, strict=True):
         for j, values in task.needs.items():
             if keys[j][3] != key[3]:
                 predecessors.setdefault(key, set()).add(keys[j])
@@ -135,9 +133,7 @@ def by_branch(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[l
         Number of processors.
     """
     unit = [task.name.partition("[")[2].rstrip("]") for task in todo]
-    size: dict[str, float] = {}
-    for name, w in zip(unit, work, strict=True):
-        size[name] = size.get(name, 0.0) + w
+    size = sums(zip(unit, work, strict=True))
     tree = strongest_tree(todo, unit)
     seen = set()
     for branches in tree_splits(tree, size):
@@ -190,13 +186,14 @@ def tree_splits(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) ->
     size
         Work of each body.
     """
-    branches = [_connected(near, name, set()) for name in _tree_centres(near, size)]
+    branches = [list(_connected(near, name, set())) for name in _tree_centres(near, size)]
     for _ in range(MAX_SPLITS):
         branches.sort(key=lambda branch: (-sum(size[name] for name in branch), branch[0]))
         largest = branches.pop(0)
         inside = set(largest)
         first = largest[0]
-        branches += [_connected(near, name, {first} | (set(near) - inside)) for name in near[first] if name in inside]
+        outside = {first} | (set(near) - inside)
+        branches += [list(_connected(near, name, outside)) for name in near[first] if name in inside]
         if not branches:
             return
         yield branches
@@ -213,34 +210,31 @@ def _tree_centres(near: Mapping[str, Sequence[str]], size: Mapping[str, float]) 
     return centres
 
 
-def _tree_centre(near: Mapping[str, Sequence[str]], size: Mapping[str, float], members: Sequence[str]) -> str:
-    """Return the centre of one tree; `members` are parents before children."""
-    total = sum(size[name] for name in members)
-    below: dict[str, float] = {}
-    parent: dict[str, str] = {}
-    for name in members:
-        for other in near[name]:
-            if other != parent.get(name):
-                parent[other] = name
-    for name in reversed(members):
-        below[name] = size[name] + sum(below[other] for other in near[name] if other != parent.get(name))
+def _tree_centre(near: Mapping[str, Sequence[str]], size: Mapping[str, float], parent: Mapping[str, str | None]) -> str:
+    """Return the centre of one tree; `parent` has its bodies, parents before children."""
+    below = {name: size[name] for name in parent}
+    for name, up in reversed(list(parent.items())):
+        if up is not None:
+            below[up] += below[name]
+    total = below[next(iter(parent))]
 
     def worst(name: str) -> float:
-        down = [below[other] for other in near[name] if other != parent.get(name)]
+        down = [below[other] for other in near[name] if other != parent[name]]
         return max([*down, total - below[name]])
 
-    return min(members, key=worst)
+    return min(parent, key=worst)
 
 
-def _connected(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> list[str]:
-    """Return everything connected with `first`, which comes first."""
-    reached, front = {first: None}, [first]
-    while front:
-        for other in near[front.pop(0)]:
+def _connected(near: Mapping[str, Sequence[str]], first: str, closed: set[str]) -> dict[str, str | None]:
+    """Return everything connected with `first`, which comes first, each with the one that it was reached from."""
+    reached: dict[str, str | None] = {first: None}
+    front = [first]
+    for name in front:
+        for other in near[name]:
             if other not in reached and other not in closed:
-                reached[other] = None
+                reached[other] = name
                 front.append(other)
-    return list(reached)
+    return reached
 
 
 def pack_branches(branches: Sequence[Sequence[str]], size: Mapping[str, float], processors: int) -> dict[str, int]:
@@ -282,9 +276,7 @@ def by_step(todo: Tasks, work: Sequence[float], processors: int) -> Iterator[lis
         Number of processors.
     """
     step = [task.name.partition("[")[0] for task in todo]
-    size: dict[str, float] = {}
-    for name, w in zip(step, work, strict=True):
-        size[name] = size.get(name, 0.0) + w
+    size = sums(zip(step, work, strict=True))
     large = sorted(size, key=lambda name: (-size[name], name))[:ENUMERATED_STEPS]
     total = sum(work)
     for choice in product(range(min(processors, 2)), repeat=len(large) - 1):

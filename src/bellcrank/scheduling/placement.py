@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from bellcrank.scheduling.machines import Channel, Machine
+from bellcrank.scheduling.machines import Channel, Machine, busy_ends
 from bellcrank.scheduling.task import Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
@@ -59,6 +59,29 @@ class Plan:
     def distance(self, a: int, b: int) -> int:
         """Return the number of channels between processors `a` and `b`."""
         return self.machine.topology.hops(a)[b]
+
+
+def upward_rank(plan: Plan, weight: float = 1.0, boost: Sequence[float] = (), where: Sequence[int] = ()) -> list[float]:
+    """Return the longest path from the start of each task to the end.
+
+    Parameters
+    ----------
+    plan
+        Tasks and machine.
+    weight
+        Factor for the cost of messages.
+    boost
+        Factor for the work of each task.
+    where
+        Processor of each task; if given, only messages that are sent count.
+    """
+    rank = [0.0] * len(plan)
+    for i in reversed(range(len(plan))):
+        rank[i] += plan.work[i] * (boost[i] if boost else 1.0)
+        for j in plan.needs[i]:
+            hops = plan.distance(where[j], where[i]) if where else 1
+            rank[j] = max(rank[j], rank[i] + weight * plan.send[j] * hops)
+    return rank
 
 
 class Occupancy:
@@ -200,10 +223,7 @@ class Placement:
             return self.finish[j]
         if (j, p) in self.sent:
             return self.sent[j, p].arrival
-        time, length = self.finish[j], self.plan.send[j]
-        for channel in self.machine.topology.route(self.where[j], p):
-            time = first_common_gap(self._tables(channel, self.where[j], p), time, length) + length
-        return time
+        return self._hops(j, p)[-1].finish
 
     def _hops(self, j: int, p: int) -> list[Hop]:
         time, length = self.finish[j], self.plan.send[j]
@@ -217,11 +237,8 @@ class Placement:
     def _tables(self, channel: Channel, source: int, target: int) -> list[Occupancy]:
         if channel not in self.channels:
             self.channels[channel] = Occupancy()
-        tables = [self.channels[channel]]
-        if not self.machine.overlapped:
-            ends = (source, target) if self.machine.topology.bus else channel
-            tables += [self.processors[e] for e in ends]
-        return tables
+        ends = busy_ends(self.machine, channel, source, target)
+        return [self.channels[channel], *(self.processors[e] for e in ends)]
 
     def put(self, i: int, p: int, ready: float = 0.0) -> None:
         """Place task `i` and its messages on processor `p`, not before the time `ready`."""

@@ -14,7 +14,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.lazy_import import lazy_import
 from bellcrank.quoting import single_line
 from bellcrank.scheduling.critical_chain import Link, chain
-from bellcrank.scheduling.machines import Channel, Machine
+from bellcrank.scheduling.machines import Channel, Machine, busy_ends
 from bellcrank.scheduling.task import Tasks
 from bellcrank.text_table import table
 
@@ -234,11 +234,8 @@ class Schedule:
             name = f"the message of {self.tasks[m.task].name}"
             for hop in m.hops:
                 add(f"channel {hop.channel}", hop.start, hop.finish, name)
-                if not (
-                    self.machine.overlapped or self.machine.topology.lockstep
-                ):  # in lockstep, _check_steps does this
-                    for p in set(hop.channel) if not self.machine.topology.bus else {m.source, m.target}:
-                        add(f"processor {p}", hop.start, hop.finish, name)
+                for p in busy_ends(self.machine, hop.channel, m.source, m.target):
+                    add(f"processor {p}", hop.start, hop.finish, name)
         return out
 
     # -- output

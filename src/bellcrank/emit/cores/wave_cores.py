@@ -18,8 +18,8 @@ from bellcrank.emit.llvm.wave_functions import Phase, Waves
 from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment
-from bellcrank.scheduling import Machine
-from bellcrank.scheduling.load_tasks import LoadSchedule, LoadTask, schedule_loads
+from bellcrank.scheduling import Machine, Schedule
+from bellcrank.scheduling.load_tasks import LoadTask, schedule_loads
 
 MIN_PLACES = 64  # least places of a run in a divided wave: a message costs as much as about ten of them
 
@@ -97,7 +97,7 @@ class WaveSharing:
             ]
         )
 
-    def schedule(self, machine: Machine) -> LoadSchedule:
+    def schedule(self, machine: Machine) -> Schedule:
         """Return the schedule on `machine`: one load per share of a wave, which depends on the whole phase before."""
         loads, core_of, previous_phase = list[LoadTask](), list[int](), list[int]()
         for phase in self.waves.phases():
@@ -149,7 +149,7 @@ class WaveSharing:
         return operations
 
 
-def wave_schedule(r: Recursion, machine: Machine, width: int, dtype: str) -> LoadSchedule:
+def wave_schedule(r: Recursion, machine: Machine, width: int, dtype: str) -> Schedule:
     """Return the schedule of a recursion.
 
     Parameters

@@ -23,9 +23,8 @@ from bellcrank.graph import Graph, trace
 from bellcrank.papers import operation_counts as papers
 from bellcrank.papers.results import Result
 from bellcrank.scheduling import Machine, Schedule, machine, schedule, tasks
-from bellcrank.scheduling.list_scheduling import upward_rank
 from bellcrank.scheduling.machines import STEP_COSTS
-from bellcrank.scheduling.placement import Placement, Plan
+from bellcrank.scheduling.placement import Placement, Plan, upward_rank
 from bellcrank.text_table import Table
 
 UNIT_COSTS = {**STEP_COSTS, "div": 1.0, "sin": 0.0, "cos": 0.0}
