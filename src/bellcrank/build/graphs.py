@@ -112,9 +112,10 @@ def trace_plan(mechanism: Mechanism, request: Request, plan: Plan) -> Graph:
     names = [*q.inputs, *(["wrench"] if request.wrenches else [])]
     inputs = {name: shape_of(name, tree, request.wrenches) for name in names}
     if plan.form == policy.ROLLED:
-        from bellcrank.build.rolled_springs import quantity_graph
+        from bellcrank.build.rolled_recursion import rolled_graph
 
-        return quantity_graph(graph_name, tree, by.name, request, inputs, mechanism.parameters)
+        p, reference = mechanism.parameters, {"reference": request.reference} if q.referred else {}
+        return rolled_graph(graph_name, tree, by.name, q.name, inputs, request.wrenches, p, request.frame, **reference)
     if plan.form == policy.SEGMENTS:
         from bellcrank.build.segmented_recursion import finest_segmented_graph
 

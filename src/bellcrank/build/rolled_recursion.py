@@ -52,6 +52,9 @@ from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
 Array = np.ndarray[Any, Any]
 LOOP_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions")  # quantities that loops change
+NO_PARAMETERS = Parameters()
+# Quantities that depend on springs.
+SPRING_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions", "passive_torque", "potential_energy")
 
 
 def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
@@ -125,8 +128,9 @@ def rolled_graph(
     quantity: str,
     inputs: dict[str, Shape],
     frames: Sequence[str] = (),
-    parameters: Collection[str] = (),
-    **frame: str,
+    parameters: Parameters = NO_PARAMETERS,
+    frame: str = "",
+    **options: str,
 ) -> Graph:
     """Return the graph of a quantity, with one cell for each link class.
 
@@ -147,13 +151,16 @@ def rolled_graph(
     parameters
         Free parameters of the model.
     frame
-        `frame` and `reference` of a quantity that takes them.
+        Frame of a quantity that takes one.
+    options
+        `reference` of a quantity that takes one.
     """
-    body_quantity, frame_name = BODY_QUANTITIES[method, quantity], frame.pop("frame", "")
-    relevant_tree = path_tree(tree, frame_name) if frame_name else tree
-    seen_frames = (
-        [frame_name] if frame_name else [link.name for link in tree.links] if body_quantity.owner == FRAMES else []
-    )
+    if tree.springs and quantity in SPRING_QUANTITIES:
+        from bellcrank.build.rolled_springs import graph_with_springs  # only springs need it
+
+        return graph_with_springs(name, tree, method, quantity, inputs, frames, parameters)
+    body_quantity, relevant_tree = BODY_QUANTITIES[method, quantity], path_tree(tree, frame) if frame else tree
+    seen_frames = [frame] if frame else [link.name for link in tree.links] if body_quantity.owner == FRAMES else []
     shared_inputs = dict.fromkeys(body_quantity.shared_inputs, 3)
     request = LayoutRequest(
         frames,
@@ -165,9 +172,9 @@ def rolled_graph(
         shared_inputs,
     )
     shapes = {**inputs, **{x: (size,) for x, size in shared_inputs.items()}}
-    shape = _result_shape(relevant_tree, body_quantity, bool(frame_name))
+    shape = _result_shape(relevant_tree, body_quantity, bool(frame))
     recursion_graph = recursion(
-        name, relevant_tree, body_quantity.body, quantity, shapes, request, parameters, shape, **frame
+        name, relevant_tree, body_quantity.body, quantity, shapes, request, parameters, shape, **options
     )
     if not (
         body_quantity.finish or body_quantity.shared_inputs or (body_quantity.owner == COLUMNS and shape[1] < tree.nv)
@@ -179,7 +186,7 @@ def rolled_graph(
         )
         for x, source in body_quantity.shared_inputs.items()
     }
-    free = {"p": parameters.leaves} if isinstance(parameters, Parameters) and parameters else {}
+    free = {"p": parameters.leaves} if parameters else {}
 
     def quantity_of_inputs(**given: Any) -> dict[str, Any]:
         more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in shared_graphs.items()}

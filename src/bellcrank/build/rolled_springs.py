@@ -21,8 +21,6 @@ from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_RESULTS
 from bellcrank.build.rolled_recursion import rolled_function_graph, rolled_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.recursion.link_classes import folding_values
 from bellcrank.dynamics.recursion.recursive_kinematics import observed_frames
 from bellcrank.dynamics.springs import stretch_energy, tension_force
@@ -35,35 +33,6 @@ from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 LAW_FIELDS = ("stiffness", "length", "damping")
-# Quantities that depend on springs.
-SPRING_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions", "passive_torque", "potential_energy")
-
-
-def quantity_graph(
-    name: str, tree: Tree, method: str, request: Request, inputs: dict[str, Shape], parameters: Parameters
-) -> Graph:
-    """Return the rolled graph of a request.
-
-    Parameters
-    ----------
-    name
-        Name of the graph.
-    tree
-        The tree of the mechanism.
-    method
-        Name of the method.
-    request
-        The quantity and its options.
-    inputs
-        Shapes of the inputs.
-    parameters
-        Free parameters of the model.
-    """
-    if tree.springs and request.quantity in SPRING_QUANTITIES:
-        return graph_with_springs(name, tree, method, request.quantity, inputs, request.wrenches, parameters)
-    options = {"reference": request.reference} if QUANTITIES[request.quantity].referred else {}
-    options |= {"frame": request.frame} if request.frame else {}
-    return rolled_graph(name, tree, method, request.quantity, inputs, request.wrenches, parameters, **options)
 
 
 def graph_with_springs(
