@@ -1,9 +1,9 @@
 """Matrices of large mechanisms, computed column by column: a batch of directions through one recursion.
 
 This covers derivatives; the mass matrix and its inverse, which are derivatives too; and matrices whose product with a
-vector is defined body by body (dynamics/recursion/matrix_columns.py). Written out, they take dozens of operations for
-every pair of bodies, which is too much to compile from about a hundred bodies on. The tangent of a recursion is a
-recursion, and all directions together are a batch of it, in lanes.
+vector is the work of one body (`body_product` in dynamics/aba.py and dynamics/coriolis.py). Written out, they take
+dozens of operations for every pair of bodies, which is too much to compile from about a hundred bodies on. The tangent
+of a recursion is a recursion, and all directions together are a batch of it, in lanes.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from bellcrank.dynamics.shared_coordinates import (
     modal_constants,
     sharing_link,
 )
-from bellcrank.dynamics.tree_sweeps import BodyFrames, Ground, ground_of
+from bellcrank.dynamics.tree_sweeps import Body, BodyFrames, Ground, ground_of
 from bellcrank.graph.cells import Cell
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.graph.recursion import PlaceTree, Recursion
@@ -319,12 +319,20 @@ def recursion(
         )
         input_sizes = {**request.shared, **({WRENCH_INPUT: 6 * len(pushed.points)} if WRENCH_INPUT in inputs else {})}
         input_sizes |= _input_sizes(g, layout.shared, [x for x in inputs if x not in input_sizes])
-        parts.append(cell_class(g, list(inputs), partial(body, link, ground, **options), **input_sizes))
+        start = partial(_start_body, body, partial(Body, link=link, ground=ground, **options), list(inputs))
+        parts.append(cell_class(g, list(inputs), start, **input_sizes))
     cells, tables = trace_cells(parts, layout.places, list(inputs)), [g.table for g in layout.groups]
     output = quantity, layout.size
     return with_free_constants(
         name, inputs, output, cells, tables, layout.places, layout.free_constants, parameters, shape
     )
+
+
+def _start_body(
+    work: Callable[[Body], Any], body: Callable[..., Body], inputs: Sequence[str], *values: Sequence[Scalar]
+) -> Any:
+    """Start the work of a body with its elements of the inputs."""
+    return work(body(**dict(zip(inputs, values, strict=True))))
 
 
 def _shared_link(g: LinkClass, shared: SharedCoordinates | None) -> tuple[Link, list[Vec]]:

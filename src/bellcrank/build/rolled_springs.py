@@ -21,8 +21,8 @@ from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_RESULTS
 from bellcrank.build.rolled_recursion import rolled_function_graph, rolled_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
+from bellcrank.dynamics.kinematics import body_frame_motions
 from bellcrank.dynamics.recursion.link_classes import folding_values
-from bellcrank.dynamics.recursion.recursive_kinematics import observed_frames
 from bellcrank.dynamics.springs import stretch_energy, tension_force
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape, trace
@@ -68,7 +68,7 @@ def graph_with_springs(
     shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
     moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion has no results for frames on the ground
     end_motions = rolled_function_graph(
-        f"{name}.ends", tree_without_springs, observed_frames, "ends", shapes, moving, parameters, MOTION_RESULTS
+        f"{name}.ends", tree_without_springs, body_frame_motions, "ends", shapes, moving, parameters, MOTION_RESULTS
     )
     is_energy = quantity == "potential_energy"  # energies of springs are added; no forces act
     spring_graph = _spring_loops(

@@ -32,27 +32,23 @@ other, last first. "auto" does not select this method for mimic joints by itself
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.dynamics.tree_sweeps import (
-    BodyFrames,
+    Body,
     BodyRecursion,
     Exchange,
     FromParent,
-    Ground,
     Send,
     SendInwards,
     Sum,
     Vector,
     Wrenches,
-    body_modes,
-    current_inertia,
     external_force,
     external_forces,
     joint_elements,
     passive_torque,
-    share_of,
     subspace_motion,
     sweep,
 )
@@ -92,47 +88,15 @@ def forward_dynamics(
 # -- the work of one body
 
 
-def joint_accelerations(
-    link: Link, ground: Ground, q: Vector, v: Vector, tau: Vector, wrench: Vector = (), pushed: BodyFrames | None = None
-) -> BodyRecursion:
-    """Return the accelerations of the coordinates that end at one body.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
-    tau
-        Forces and moments on the coordinates that end here.
-    wrench
-        [force, moment] of each pushed frame, one after another, in world axes.
-    pushed
-        Frames of the body on which wrenches act.
-    """
-    external = yield from external_force(link, ground, q, wrench, pushed)
-    return (yield from body_acceleration(link, ground, q, v, tau, external)).ending
+def body_forward_dynamics(body: Body) -> BodyRecursion:
+    """Return the accelerations of the coordinates that end at the `body`."""
+    body = replace(body, external=(yield from external_force(body)))
+    return (yield from body_acceleration(body)).ending
 
 
-def response(link: Link, ground: Ground, q: Vector, tau: Vector) -> BodyRecursion:
-    """Return M^-1 tau, the accelerations due to joint forces alone.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Not used.
-    q
-        Positions of the joint's coordinates.
-    tau
-        Forces and moments on the joint's coordinates.
-    """
-    return (yield from body_acceleration(link, None, q, None, tau, passive=False)).ending
+def body_response(body: Body) -> BodyRecursion:
+    """Return the elements of M^-1 tau that end at the `body`: accelerations due to joint forces alone."""
+    return (yield from body_acceleration(body, still=True)).ending
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,48 +108,33 @@ class BodyAcceleration:
     A: Acceleration
 
 
-def body_acceleration(
-    link: Link,
-    ground: Ground | None,
-    q: Vector,
-    v: Vector | None,
-    tau: Vector,
-    external: Force = NO_FORCE,
-    passive: bool = True,
-) -> Generator[Exchange, Any, BodyAcceleration]:
+def body_acceleration(body: Body, still: bool = False) -> Generator[Exchange, Any, BodyAcceleration]:
     """Return the accelerations of one body.
 
     Parameters
     ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground; None without gravity.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates; None at rest.
-    tau
-        Forces and moments on the coordinates that end here.
-    external
-        External force on the body about the origin of its frame.
-    passive
-        Add the body's own springs and friction to `tau`.
+    body
+        The body.
+    still
+        At rest, without gravity, springs and friction.
     """
-    share, (X, S) = share_of(link), transform_and_axes(link, q)
+    link, q, v, share = body.link, body.q, body.v, body.share
+    X, S = transform_and_axes(link, q)
     m, resisted = AT_REST, [0.0] * len(S)
-    if v is not None:
+    if not still:
         w = yield FromParent(ZERO)
         m = velocity_acceleration(link, X, S, q, v, w)
         yield Send(m.w)
-    c, subtree = Motion(m.dw, m.a), _body_alone(link, q, v, m.w, external, passive)
+    c, subtree = Motion(m.dw, m.a), _body_alone(body, m.w)
+    if not still:
+        add_initial_modes(body, m.w, subtree)
     subtree.IA, subtree.pA, subtree.open_terms = yield Sum(
         link.name, {"IA": subtree.IA, "pA": subtree.pA, "F": subtree.open_terms}
     )
-    if passive and v is not None:
+    if body.passive and not still:
         step("passive", link.name)
         resisted = link.passive(q, v)
-    ending_forces = iter(tau)
+    ending_forces = iter(body.tau)
     driven = [next(ending_forces) + p if closes else p for p, closes in zip(resisted, share.closes, strict=True)]
     for k, force in zip(share.ends, ending_forces, strict=True):
         subtree.open_terms.u[k] = subtree.open_terms.u[k] + force
@@ -194,9 +143,9 @@ def body_acceleration(
     # Where no axis is eliminated, IA does not change, and its product with c serves all axes.
     before, behind = (NO_MOTION, c) if any(share.closes) else (c, NO_MOTION)
     subtree.add_velocity_terms(before)
-    subtree.release_joint(link, S, driven)
+    subtree.release_joint(body, S, driven)
     yield SendInwards(lambda: subtree.in_parent_frame(link, X, behind))
-    gravity = ZERO if ground is None else ground.gravity
+    gravity = ZERO if still else body.ground.gravity
     A, a = yield FromParent((Motion(ZERO, -gravity), [0.0] * share.slots))
     step("a", link.name)
     A, a = X.motion(A) + behind, [x if k in share.open else 0.0 for k, x in enumerate(a)]
@@ -207,6 +156,25 @@ def body_acceleration(
     joint = [subtree.axis_accelerations[i] if k < 0 else a[k] for i, k in enumerate(share.axes)]
     ending = [x for x, closes in zip(joint, share.closes, strict=True) if closes] + [a[k] for k in share.ends]
     return BodyAcceleration(ending, [*joint, *(a[k] for k in share.modes)], Acceleration(m.w, A.ang, A.lin))
+
+
+def body_product(body: Body) -> BodyRecursion:
+    """Return U x and D of each coordinate of the `body`, with M = U D U^T.
+
+    A unit force in a joint, carried down with everything beyond it free to move, acts on the joints before it: z is the
+    sum of these forces weighted by x.
+    """
+    link, x = body.link, body.x
+    X, S = transform_and_axes(link, body.q)
+    IA, z = yield Sum(link.name, {"IA": articulated_inertia(body.inertia), "U": NO_FORCE})
+    products: list[Scalar] = []
+    for s, k in reversed(list(zip(S, link.v_index, strict=True))):
+        step("U", link.name)
+        y = x[k] + s.dot(z)
+        psi, inverse, _, IA, _ = eliminate_axis(link, s, 0.0, IA, NO_FORCE)
+        z, products = z + psi * x[k], [y, 1.0 / inverse, *products]
+    yield Send((X.articulated(IA), X.force(z)))
+    return products
 
 
 def transform_and_axes(link: Link, q: Vector) -> tuple[Transform, list[Motion]]:
@@ -335,19 +303,19 @@ class Subtree:
         self.pA = self.pA + self.IA @ c
         o.u = [x - c.dot(F) for x, F in zip(o.u, o.F, strict=True)]
 
-    def release_joint(self, link: Link, S: Sequence[Motion], driven: Vector) -> None:
+    def release_joint(self, body: Body, S: Sequence[Motion], driven: Vector) -> None:
         """Open or eliminate the axes of a joint, the last one first.
 
         Parameters
         ----------
-        link
-            Joint and its body.
+        body
+            The body.
         S
             The axes.
         driven
             Drive and passive force along each of them.
         """
-        share = share_of(link)
+        link, share = body.link, body.share
         for axis in reversed(range(len(S))):
             k = share.axes[axis]
             if k < 0:
@@ -457,45 +425,36 @@ class Subtree:
         yield OpenTerms([X.force(F) for F in o.F], o.u, o.M)
 
 
-def _body_alone(link: Link, q: Vector, v: Vector | None, w: Vec, external: Force, passive: bool) -> Subtree:
-    """Return the body of `link` without its children."""
-    slots, inertia = share_of(link).slots, current_inertia(link, q)
-    IA, pA = articulated_inertia(inertia), bias_force(link, inertia, w, external)
-    subtree = Subtree(IA, pA, no_open_terms(slots), range(slots))
-    if v is not None:
-        add_initial_modes(link, q, v, w, subtree, passive)
-    return subtree
+def _body_alone(body: Body, w: Vec) -> Subtree:
+    """Return the body without its children."""
+    slots, inertia = body.share.slots, body.inertia
+    IA, pA = articulated_inertia(inertia), bias_force(body.link, inertia, w, body.external)
+    return Subtree(IA, pA, no_open_terms(slots), range(slots))
 
 
-def add_initial_modes(link: Link, q: Vector, v: Vector, w: Any, subtree: Subtree, passive: bool = True) -> None:
+def add_initial_modes(body: Body, w: Any, subtree: Subtree) -> None:
     """Add the initial terms of the body's modes.
 
     Parameters
     ----------
-    link
-        Joint and its body.
-    q
-        Positions, nq elements.
-    v
-        Velocities, nv elements.
+    body
+        The body.
     w
         Angular velocity of the body.
     subtree
         Subtree to which they are added.
-    passive
-        Include springs and damping of the modes.
     """
-    body, share = body_modes(link), share_of(link)
-    if body is None:
+    modes, slots, q, v = body.modes, body.share.modes, body.q, body.v
+    if modes is None:
         return
-    force, needed = body.newton_euler(q, v, [0.0] * len(v), Acceleration(w, ZERO, ZERO))
+    force, needed = modes.newton_euler(q, v, [0.0] * len(v), Acceleration(w, ZERO, ZERO))
     subtree.pA = subtree.pA + force
-    elastic = body.passive(q, v) if passive else [0.0] * len(needed)
-    rows = zip(share.modes, body.modal_momentum(q), elastic, needed, strict=True)
+    elastic = modes.passive(q, v) if body.passive else [0.0] * len(needed)
+    rows = zip(slots, modes.modal_momentum(q), elastic, needed, strict=True)
     for i, (k, F, resisted, need) in enumerate(rows):
         subtree.open_terms.F[k], subtree.open_terms.u[k] = F, resisted - need
-        for j, l in enumerate(share.modes[: i + 1]):
-            subtree.open_terms.add(k, l, body.M[i][j])
+        for j, l in enumerate(slots[: i + 1]):
+            subtree.open_terms.add(k, l, modes.M[i][j])
 
 
 def subtract_outer_product(IA: ArticulatedInertia, U: Force, psi: Force) -> ArticulatedInertia:

@@ -20,14 +20,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bellcrank.dynamics.frame_motion import axis_rates
-from bellcrank.dynamics.kinematics import NO_MASS_MESSAGE, velocities
+from bellcrank.dynamics.kinematics import (
+    about_point,
+    momentum_in_body,
+    propagate_motion,
+    sum_in_world,
+    sum_over_bodies,
+    total_mass,
+    velocities,
+)
 from bellcrank.dynamics.momentum_moments import MomentumMoments, rigid_momentum_moments
-from bellcrank.dynamics.rnea import joint_forces
-from bellcrank.dynamics.tree_sweeps import Vector, poses
-from bellcrank.errors import ModelError
+from bellcrank.dynamics.rnea import body_force, joint_forces
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Vector, accumulate_subtree, poses
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, dot, is_zero, step
+from bellcrank.scalar import Scalar, dot, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Force, Mat, Motion, Vec, vec
 
@@ -83,17 +90,6 @@ def com_jacobian(tree: Tree, q: Vector) -> Rows:
 def _matrix_vector(A: Rows, v: Vector) -> list[Scalar]:
     step("A v")
     return [dot(row, v) for row in A]
-
-
-def total_mass(tree: Tree) -> Scalar:
-    """Return the total mass of the moving bodies of `tree`."""
-    m: Scalar = 0.0
-    step("m")
-    for link in tree.links:
-        m = m + link.inertia.m
-    if is_zero(m):
-        raise ModelError(NO_MASS_MESSAGE)
-    return m
 
 
 def _centre(tree: Tree, X: Sequence[tuple[Mat, Vec]], Ic: Sequence[Inertia]) -> Vec:
@@ -259,11 +255,6 @@ def subtree_moments(tree: Tree, q: Vector, v: Vector) -> list[MomentumMoments]:
     return B
 
 
-def about_point(r: Vec, f: Force) -> Force:
-    """Return the force `f` about a point at distance `r`."""
-    return Force(f.ang - r.cross(f.lin), f.lin)
-
-
 class _SixRows:
     """Six rows, [linear, angular], to which forces are added."""
 
@@ -273,3 +264,59 @@ class _SixRows:
     def add(self, k: int, f: Force) -> None:
         for row, x in zip(self.rows, (*f.lin, *f.ang), strict=True):
             row[k] = row[k] + x
+
+
+# -- the work of one body
+
+
+def body_com_velocity(body: Body) -> BodyRecursion:
+    """Return the sum of the linear momenta; `body` adds its own."""
+    (R, _), V = yield from propagate_motion(body, "XV")
+    step("momentum", body.link.name)
+    return (yield from sum_over_bodies(body, R @ momentum_in_body(body, V).lin))
+
+
+def body_com_acceleration(body: Body) -> BodyRecursion:
+    """Return the sum of the rates of linear momentum; `body` adds its own."""
+    (R, _), A = yield from propagate_motion(body, "XA")
+    step("momentum", body.link.name)
+    return (yield from sum_over_bodies(body, R @ body_force(body, body.a, A)[0].lin))
+
+
+def body_momentum_rate(body: Body) -> BodyRecursion:
+    """Return the sums of momentum rates about the world's origin and of first moments; `body` adds its own."""
+    X, A = yield from propagate_motion(body, "XA")
+    return (yield from sum_in_world(body, X, body_force(body, body.a, A)[0]))
+
+
+def body_com_jacobian(body: Body) -> BodyRecursion:
+    """Return the mass-weighted columns of the centre-of-mass Jacobian for one `body`."""
+    ((R, _),) = yield from propagate_motion(body, "X")
+    (Ic,) = yield from accumulate_subtree(body, body.X.inertia, Ic=body.inertia)
+    step("f", body.link.name)
+    return [x for Z in body.S for x in R @ (Ic @ Z).lin]
+
+
+def body_momentum_matrix(body: Body) -> BodyRecursion:
+    """Return the columns of the momentum matrix for one `body`."""
+    ((R, p),) = yield from propagate_motion(body, "X")
+    (Ic,) = yield from accumulate_subtree(body, body.X.inertia, Ic=body.inertia)
+    step("f", body.link.name)
+    forces = [about_point(vec(body.c) - p, (Ic @ Z).rotated(R)) for Z in body.S]
+    return [x for f in forces for x in (*f.lin, *f.ang)]
+
+
+def body_momentum_matrix_rate(body: Body) -> BodyRecursion:
+    """Return the columns of the rate of the momentum matrix for one `body`."""
+    (R, p), V = yield from propagate_motion(body, "XV")
+    X, moments = body.X, rigid_momentum_moments(body.inertia, V)
+    (Ic,) = yield from accumulate_subtree(body, X.inertia, Ic=body.inertia)
+    (B,) = yield from accumulate_subtree(body, lambda B: B.in_parent_frame(X), B=moments)
+    out: list[Scalar] = []
+    step("df", body.link.name)
+    for _, Z, dZ in axis_rates(body.link, body.q, body.v, V):
+        turning = (B @ Z + Force(B.row(Z), ZERO)) * 0.5  # (dIc/dt) Z
+        f, df = (Ic @ Z).rotated(R), (Ic @ dZ + turning).rotated(R)
+        rate = about_point(vec(body.c) - p, df) + Force(f.lin.cross(vec(body.dc)), ZERO)
+        out += [*rate.lin, *rate.ang]
+    return out

@@ -35,12 +35,20 @@ from bellcrank.dynamics.centroidal import (
 )
 from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import velocities
-from bellcrank.dynamics.momentum_moments import rotate_to_parent
-from bellcrank.dynamics.tree_sweeps import Vector
+from bellcrank.dynamics.momentum_moments import rigid_momentum_moments, rotate_to_parent
+from bellcrank.dynamics.tree_sweeps import (
+    Body,
+    BodyRecursion,
+    FromParent,
+    Send,
+    Vector,
+    accumulate_subtree,
+    subspace_motion,
+)
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
-from bellcrank.spatial.vector import Motion
+from bellcrank.spatial.vector import NO_MOTION, Motion
 
 Axes = list[tuple[int, Motion, Motion]]
 
@@ -108,3 +116,24 @@ def _add_modes(tree: Tree, q: Vector, v: Vector, body: FlexibleBody, V: Motion, 
         for l, j in enumerate(body.v_index):
             gyroscopic = body.C1[m][l] - body.C1[l][m]
             C[k][j] = C[k][j] + 0.5 * gyroscopic.dot(V.ang)
+
+
+# -- the work of one body
+
+
+def body_product(body: Body) -> BodyRecursion:
+    """Return the elements of C x that belong to the `body`.
+
+    W is the body's velocity for x, and dW the rate of W in space while the body moves with v.
+    """
+    link, X, S, x = body.link, body.X, body.S, body.x
+    V, W, dW = yield FromParent((NO_MOTION, NO_MOTION, NO_MOTION))
+    step("V", link.name)
+    V, W = X.motion(V) + subspace_motion(S, body.v), X.motion(W) + subspace_motion(S, x)
+    step("dZ", link.name)
+    dW = X.motion(dW) + subspace_motion([dZ for _, _, dZ in axis_rates(link, body.q, body.v, V)], x)
+    yield Send((V, W, dW))
+    step("C", link.name)
+    own = body.inertia @ dW + (rigid_momentum_moments(body.inertia, V) @ W) * 0.5
+    (f,) = yield from accumulate_subtree(body, X.force, C=own)
+    return [s.dot(f) for s in S]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.kinematics import velocities
-from bellcrank.dynamics.tree_sweeps import BodyRecursion, FromParent, Ground, Send, Vector, accumulate_subtree, poses
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, FromParent, Send, Vector, accumulate_subtree, poses
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
@@ -47,21 +47,21 @@ def field_forces(tree: Tree, law: ForceLaw, q: Vector, v: Vector) -> list[Scalar
     return tau
 
 
-def field_recursion(law: ForceLaw) -> Callable[..., BodyRecursion]:
+def field_recursion(law: ForceLaw) -> Callable[[Body], BodyRecursion]:
     """Return the body recursion of the force law `law`."""
 
-    def body(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
-        X, S = link.transform(q), link.subspace(q)
+    def work(body: Body) -> BodyRecursion:
+        X, ground = body.X, body.ground
         R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
         R, p = X.pose(R, p)
         V = X.motion(V)
-        for s, k in zip(S, link.v_index, strict=True):
-            V = V + s * v[k]
+        for s, k in zip(body.S, body.link.v_index, strict=True):
+            V = V + s * body.v[k]
         yield Send((R, p, V))
-        (total,) = yield from accumulate_subtree(link, X.force, field=_body_force(link, law, R, p, V))
-        return [s.dot(total) for s in S]
+        (total,) = yield from accumulate_subtree(body, X.force, field=_body_force(body.link, law, R, p, V))
+        return [s.dot(total) for s in body.S]
 
-    return body
+    return work
 
 
 def _body_force(link: Link, law: ForceLaw, R: Mat, p: Vec, V: Motion) -> Force:

@@ -14,13 +14,26 @@ velocity v of the point: it is the rate of the velocity at a fixed place, throug
 
 from __future__ import annotations
 
-from bellcrank.dynamics.kinematics import Pose, homogeneous_matrix, reference_view, velocities, velocity
-from bellcrank.dynamics.tree_sweeps import Vector, joint_elements, subspace_motion
+from dataclasses import replace
+
+from bellcrank.dynamics.kinematics import (
+    Pose,
+    homogeneous_matrix,
+    motion_at_place,
+    motion_at_reference,
+    propagate_motion,
+    reference_place,
+    reference_view,
+    velocities,
+    velocity,
+)
+from bellcrank.dynamics.rnea import forward_sweep
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Vector
 from bellcrank.dynamics.tree_sweeps import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import AT_REST, ZERO, Acceleration, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import ZERO, Acceleration, Mat, Motion, Vec, vec
 
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
@@ -47,17 +60,7 @@ def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Accelerat
     a
         Accelerations, nv elements.
     """
-    body_accelerations: list[Acceleration] = []
-    for link in tree.links:
-        step("A", link.name)
-        S = link.subspace(q)
-        vJ, aJ = (
-            subspace_motion(S, joint_elements(link, v)),
-            subspace_motion(S, joint_elements(link, a)) + link.bias(q, v),
-        )
-        above = body_accelerations[link.parent] if link.parent >= 0 else AT_REST
-        body_accelerations.append(link.transform(q).acceleration(above).through_joint(vJ, aJ))
-    return body_accelerations
+    return forward_sweep(replace(tree, gravity=ZERO), q, v, a)[:-1]
 
 
 def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
@@ -196,3 +199,37 @@ def jacobian_rate(tree: Tree, q: Vector, v: Vector, frame: str, reference: str =
             for row, x in enumerate((*column.lin, *column.ang)):
                 rows[row][k] = rows[row][k] + x
     return rows
+
+
+# -- the work of one body
+
+
+def body_acceleration(body: Body) -> BodyRecursion:
+    """Return the accelerations of some frames of the `body`."""
+    X, A = yield from propagate_motion(body, "XA")
+    step("acceleration", body.link.name)
+    accelerations = [acceleration_at_reference(A, X, frame, body.reference) for frame in body.seen_poses]
+    return [x for m in accelerations for x in (*m.a, *m.dw)]
+
+
+def body_spatial_acceleration(body: Body) -> BodyRecursion:
+    """Return the spatial accelerations of some frames of the `body`."""
+    X, V, A = yield from propagate_motion(body, "XVA")
+    step("acceleration", body.link.name)
+    out: list[Scalar] = []
+    for frame in body.seen_poses:
+        at_frame = acceleration_at_reference(A, X, frame, body.reference)
+        out += spatial_acceleration_from_point(at_frame, motion_at_reference(V, X, frame, body.reference).lin)
+    return out
+
+
+def body_jacobian_rate(body: Body) -> BodyRecursion:
+    """Return the columns of a frame's Jacobian rate for a `body` on its path."""
+    X, V = yield from propagate_motion(body, "XV")
+    place, moves = yield from reference_place(body, X, V)
+    step("dJ", body.link.name)
+    motions = [
+        motion_at_place(place, X, dZ) - moves.cross(motion_at_place(place, X, Z))
+        for _, Z, dZ in axis_rates(body.link, body.q, body.v, V)
+    ]
+    return [x for m in motions for x in (*m.lin, *m.ang)]

@@ -11,18 +11,34 @@ origin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from typing import Any
 
 from bellcrank.dynamics import springs
-from bellcrank.dynamics.tree_sweeps import Vector, apply_joint_function, poses
+from bellcrank.dynamics.rnea import child_acceleration
+from bellcrank.dynamics.tree_sweeps import (
+    Body,
+    BodyRecursion,
+    Exchange,
+    FromChildren,
+    FromParent,
+    Send,
+    Vector,
+    accumulate_subtree,
+    apply_joint_function,
+    external_force,
+    ground_of,
+    joint_elements,
+    poses,
+)
 from bellcrank.dynamics.tree_sweeps import passive_torque as passive_torque  # re-exported as quantities of this method
 from bellcrank.dynamics.tree_sweeps import rate as rate
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.moves import Rotation, Shift
-from bellcrank.spatial.vector import IDENTITY, NO_MOTION, ZERO, Mat, Motion, Vec
+from bellcrank.spatial.vector import AT_REST, IDENTITY, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
 Pose = tuple[Mat, Vec]
 NO_MASS_MESSAGE = "the moving bodies have no mass, so there is no centre of mass. Give one of them a mass."
@@ -351,3 +367,280 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
             step("difference", link.name)
             out += link.kind.difference([q0[i] for i in link.q_index], [q1[i] for i in link.q_index])
     return out
+
+
+# -- the work of one body
+
+
+def propagate_motion(body: Body, wanted: str) -> Generator[Exchange, Any, list[Any]]:
+    """Compute some of X (R and p of the body in the world), V (its velocity) and A (its acceleration without gravity).
+
+    Parameters
+    ----------
+    body
+        The body.
+    wanted
+        Letters among "XVA".
+    """
+    start: dict[str, Any] = {"X": (body.ground.R, body.ground.p), "V": NO_MOTION, "A": AT_REST}
+    up = yield FromParent([start[x] for x in wanted])
+    X, motion = body.X, list[Any]()
+    for x, above in zip(wanted, up, strict=True):
+        step("pose" if x == "X" else x, body.link.name)
+        if x == "X":
+            motion.append(X.pose(*above))
+        elif x == "V":
+            motion.append(X.motion(above) + body.joint_velocity)
+        else:
+            motion.append(child_acceleration(body.link, body.q, body.v, body.a, above))
+    yield Send(motion)
+    return motion
+
+
+def body_passive_torque(body: Body) -> BodyRecursion:
+    """Return the passive forces of the joint of the `body`, including springs between bodies if there are any."""
+    pulled: Sequence[Scalar] = [0.0] * len(body.v)
+    if body.pushed is None:
+        yield FromParent(())
+        yield Send(())
+    else:
+        pulled = yield from body_generalised_forces(body)
+    step("passive", body.link.name)
+    return [f + x for f, x in zip(body.link.passive(body.q, body.v), pulled, strict=True)]
+
+
+def joint_function(function: str, first: str, second: str) -> Callable[[Body], BodyRecursion]:
+    """Return the work of one body that applies a function of the joint type to the joint's own coordinates.
+
+    Parameters
+    ----------
+    function
+        Name of a method of the joint types.
+    first
+        Name of its first input.
+    second
+        Name of its second input.
+    """
+
+    def work(body: Body) -> BodyRecursion:
+        yield FromParent(())
+        yield Send(())
+        step(function, body.link.name)
+        values: list[Scalar] = getattr(body.link.kind, function)(getattr(body, first), getattr(body, second))
+        return values
+
+    return work
+
+
+def body_generalised_forces(body: Body) -> BodyRecursion:
+    """Return J^T wrench for the joint of the `body`: the generalised forces due to forces on frames."""
+    pushes = yield from external_force(body)
+    (total,) = yield from accumulate_subtree(body, body.X.force, felt=pushes)
+    step("felt", body.link.name)
+    return [s.dot(total) for s in body.S]
+
+
+def body_poses(body: Body) -> BodyRecursion:
+    """Return the pose matrices of some frames of the `body`."""
+    ((R, p),) = yield from propagate_motion(body, "X")
+    matrices = [homogeneous_matrix(R.times(axes), p + R @ r) for axes, r in body.seen_poses]
+    return [x for matrix in matrices for row in matrix for x in row]
+
+
+def body_velocity(body: Body) -> BodyRecursion:
+    """Return the velocities of some frames of the `body`."""
+    X, V = yield from propagate_motion(body, "XV")
+    step("velocity", body.link.name)
+    motions = [motion_at_reference(V, X, frame, body.reference) for frame in body.seen_poses]
+    return [x for m in motions for x in (*m.lin, *m.ang)]
+
+
+def body_frame_motions(body: Body) -> BodyRecursion:
+    """Return position and velocity of some frames of the `body`, in world axes.
+
+    Frames with axes also get their angular velocity and orientation.
+    """
+    X, ground = body.X, body.ground
+    R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
+    step("pose", body.link.name)
+    R, p = X.pose(R, p)
+    step("V", body.link.name)
+    V = X.motion(V) + body.joint_velocity
+    yield Send((R, p, V))
+    out: list[Scalar] = []
+    for i, r in enumerate(body.seen.points):
+        out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
+        if body.seen.axes:
+            out += [*(R @ V.ang), *(x for row in R.times(body.seen.axes[i]).rows for x in row)]
+    return out
+
+
+def body_jacobian(body: Body) -> BodyRecursion:
+    """Return the columns of a frame's Jacobian for a `body` on its path."""
+    (X,) = yield from propagate_motion(body, "X")
+    place, _ = yield from reference_place(body, X, NO_MOTION)
+    step("J", body.link.name)
+    motions = [motion_at_place(place, X, Z) for Z in body.S]
+    return [x for m in motions for x in (*m.lin, *m.ang)]
+
+
+def reference_place(body: Body, X: Pose, V: Motion) -> Generator[Exchange, Any, tuple[Pose, Motion]]:
+    """Return the axes and the point from which a frame's motion is seen, and their velocity in those axes.
+
+    The body that has the frame computes them and hands them to its ancestors.
+
+    Parameters
+    ----------
+    body
+        The body.
+    X
+        Its pose.
+    V
+        Its velocity.
+    """
+    parts = yield FromChildren()
+    if body.seen.points:
+        ((axes, r),) = body.seen_poses
+        (R, p), m = X, motion_at_reference(V, X, (axes, r), body.reference)
+        place = {
+            "aligned": ((IDENTITY, p + R @ r), Motion(ZERO, m.lin)),
+            "local": ((R.times(axes), p + R @ r), m),
+            "world": ((IDENTITY, ZERO), NO_MOTION),
+        }[body.reference]
+    else:
+        (place,) = parts
+    yield Send(place)
+    return place
+
+
+def motion_at_place(place: Pose, X: Pose, m: Motion) -> Motion:
+    """Express a motion of a body at a point and in axes.
+
+    Parameters
+    ----------
+    place
+        The axes and the point.
+    X
+        Pose of the body.
+    m
+        Motion about its F.
+    """
+    (axes, point), (R, p) = place, X
+    return Shift(point - p).motion(m.rotated(R)).rotated(axes.T)
+
+
+# -- sums over all bodies, which those on the ground return; world axes
+
+
+def sum_over_bodies(body: Body, *contribution: Any) -> BodyRecursion:
+    """Return the sum over all bodies in those on the ground, and nothing in the others.
+
+    Parameters
+    ----------
+    body
+        The body.
+    contribution
+        What it adds: numbers and vectors.
+    """
+    total = yield from accumulate_subtree(body, **{f"sum {i}": x for i, x in enumerate(contribution)})
+    return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if body.link.parent < 0 else []
+
+
+def body_kinetic_energy(body: Body) -> BodyRecursion:
+    """Return the sum of the kinetic energies; `body` adds its own."""
+    (V,) = yield from propagate_motion(body, "V")
+    step("T", body.link.name)
+    energy, armature = body.inertia.kinetic_energy(V), body.link.armature
+    for u in joint_elements(body.link, body.v) if armature else ():
+        energy = energy + (0.5 * armature) * u * u
+    if body.modes:
+        energy = energy + body.modes.kinetic_energy(body.q, body.v, V)
+    return (yield from sum_over_bodies(body, energy))
+
+
+def body_potential_energy(body: Body) -> BodyRecursion:
+    """Return the sums of the first moments and of the spring energies; `body` adds its own."""
+    (X,) = yield from propagate_motion(body, "X")
+    energy = spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
+    return (yield from sum_over_bodies(body, first_moment(body, X), energy))
+
+
+def gravity_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
+    """Return the potential energy of `tree` from the `total` of first moments and spring energies."""
+    ground = ground_of(tree)
+    return total[3] - (ground.R @ ground.gravity).dot(vec(total[:3]))
+
+
+def first_moment(body: Body, X: Pose) -> Vec:
+    """Return the first moment of a `body` with the pose `X`."""
+    step("h", body.link.name)
+    (R, p), inertia = X, body.inertia
+    h: Vec = p * inertia.m + R @ inertia.h
+    return h
+
+
+def body_com(body: Body) -> BodyRecursion:
+    """Return the sum of the first moments; `body` adds its own."""
+    (X,) = yield from propagate_motion(body, "X")
+    return (yield from sum_over_bodies(body, first_moment(body, X)))
+
+
+def divide_by_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    """Divide the `total` over all bodies by the mass of `tree`."""
+    k = 1.0 / total_mass(tree)
+    step("com")
+    return [x * k for x in total]
+
+
+def total_mass(tree: Tree) -> Scalar:
+    """Return the total mass of the moving bodies of `tree`."""
+    m: Scalar = 0.0
+    step("m")
+    for link in tree.links:
+        m = m + link.inertia.m
+    if is_zero(m):
+        raise ModelError(NO_MASS_MESSAGE)
+    return m
+
+
+def body_momentum(body: Body) -> BodyRecursion:
+    """Return the sums of the momenta about the world's origin and of the first moments; `body` adds its own."""
+    X, V = yield from propagate_motion(body, "XV")
+    return (yield from sum_in_world(body, X, momentum_in_body(body, V)))
+
+
+def momentum_in_body(body: Body, V: Motion) -> Force:
+    """Return the momentum of a `body` with velocity `V`, in its frame."""
+    rigid = body.inertia @ V
+    return rigid if body.modes is None else rigid + body.modes.momentum(body.q, body.v)
+
+
+def sum_in_world(body: Body, X: Pose, f: Force) -> BodyRecursion:
+    """Return the sums of momenta (or their rates) about the world's origin, and of the first moments.
+
+    Parameters
+    ----------
+    body
+        The body.
+    X
+        Its pose.
+    f
+        Its momentum, in its frame.
+    """
+    step("momentum", body.link.name)
+    f = about_point(-X[1], f.rotated(X[0]))
+    return (yield from sum_over_bodies(body, f.lin, f.ang, first_moment(body, X)))
+
+
+def momentum_about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
+    """Move a `total` [linear, angular, first moment] to the centre of mass of `tree`."""
+    lin, ang, h = (vec(total[i : i + 3]) for i in (0, 3, 6))
+    c = vec(divide_by_mass(tree, [*h]))
+    step("momentum")
+    shifted = about_point(c, Force(ang, lin))
+    return [*shifted.lin, *shifted.ang]
+
+
+def about_point(r: Vec, f: Force) -> Force:
+    """Return the force `f` about a point at distance `r`."""
+    return Force(f.ang - r.cross(f.lin), f.lin)

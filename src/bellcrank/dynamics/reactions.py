@@ -18,10 +18,21 @@ load the bearings.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bellcrank.dynamics import aba, crba
-from bellcrank.dynamics.rnea import joint_forces
-from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, poses
+from bellcrank.dynamics.aba import body_acceleration
+from bellcrank.dynamics.rnea import body_force, joint_forces
+from bellcrank.dynamics.tree_sweeps import (
+    Body,
+    BodyRecursion,
+    Vector,
+    Wrenches,
+    accumulate_subtree,
+    orientation,
+    poses,
+    wrench_force,
+)
 from bellcrank.model.tree import Tree, regrouped
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.vector import Force
@@ -70,3 +81,17 @@ def reactions(
     method = crba if tree.coupled else aba
     a = method.forward_dynamics(regrouped(tree), q, v, tau, frames, wrench)  # accelerations do not change by regrouping
     return body_reactions(tree, q, joint_forces(tree, q, v, a, frames, wrench))
+
+
+# -- the work of one body
+
+
+def body_reaction(body: Body) -> BodyRecursion:
+    """Return force and moment in the joint of the `body`."""
+    R = yield from orientation(body)
+    body = replace(body, external=wrench_force(body, R))
+    found = yield from body_acceleration(body)
+    (f,) = yield from accumulate_subtree(body, body.X.force, f=body_force(body, found.own, found.A)[0])
+    step("reaction", body.link.name)
+    (p,) = body.seen.points
+    return [*(R @ f.lin), *(R @ (f.ang - p.cross(f.lin)))]

@@ -21,31 +21,27 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.dynamics.tree_sweeps import (
-    BodyFrames,
+    Body,
     BodyRecursion,
     Exchange,
     FromParent,
-    Ground,
     Send,
     SendInwards,
     Sum,
     SweepResults,
     Vector,
     Wrenches,
-    body_modes,
-    current_inertia,
     external_force,
     external_forces,
     joint_elements,
     passive_torque,
     right_hand_side,
-    share_of,
     subspace_motion,
     sweep,
 )
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.vector import NO_FORCE, ZERO, Acceleration, Force
+from bellcrank.spatial.vector import ZERO, Acceleration, Force
 
 
 def joint_forces(
@@ -73,7 +69,7 @@ def joint_forces(
 
 def _sweep_forces(tree: Tree, q: Vector, v: Vector, a: Vector, frames: Sequence[str], wrench: Wrenches) -> SweepResults:
     external_loads = external_forces(tree, q, frames, wrench)
-    return sweep(tree, transmitted_force, {"q": q, "v": v, "a": a}, external_loads)
+    return sweep(tree, transmitted_force, {"q": q, "v": v, "a": a}, external_loads, passive=False)
 
 
 def child_acceleration(link: Link, q: Vector, v: Vector, a: Vector, parent: Acceleration) -> Acceleration:
@@ -227,35 +223,18 @@ def gravity_torque(tree: Tree, q: Vector) -> list[Scalar]:
 # -- the work of one body
 
 
-def transmitted_force(
-    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, external: Force = NO_FORCE, passive: bool = False
-) -> Generator[Exchange, Any, tuple[Force, Callable[[], list[Scalar]]]]:
-    """Return the force through the joint, and a function for the generalised forces that end at the body.
+def transmitted_force(body: Body) -> Generator[Exchange, Any, tuple[Force, Callable[[], list[Scalar]]]]:
+    """Return the force through the joint of the `body`, and a function for the forces on coordinates that end there.
 
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
-    a
-        Accelerations of the joint's coordinates.
-    external
-        External force on the body about the origin of its frame.
-    passive
-        Subtract springs and friction of the joint, and of the body's modes.
+    The latter are less springs and friction where these belong to the body.
     """
-    share, modes = share_of(link), body_modes(link)
-    up = yield FromParent(Acceleration(ZERO, ZERO, -ground.gravity))
+    link, q, v, a, share, modes = body.link, body.q, body.v, body.a, body.share, body.modes
+    up = yield FromParent(Acceleration(ZERO, ZERO, -body.ground.gravity))
     A = child_acceleration(link, q, v, a, up)
     yield Send(A)
-    f, modal = body_force(link, q, v, a, A, external)  # 1.11, 1.12
+    f, modal = body_force(body, a, A)  # 1.11, 1.12
     shared: list[Scalar] = [0.0] * share.slots
-    resisted = modes.passive(q, v) if modes and passive else [0.0] * len(modal)
+    resisted = modes.passive(q, v) if modes and body.passive else [0.0] * len(modal)
     for k, x, p in zip(share.modes, modal, resisted, strict=True):
         shared[k] = x - p
     f, shared = yield Sum(link.name, {"f": f, "tau": shared})
@@ -264,7 +243,7 @@ def transmitted_force(
     def torques(axes: Sequence[int]) -> list[Scalar]:
         step("tau", link.name)
         tau = [S[i].dot(f) + link.armature * a[i] for i in axes]  # 2.3
-        if not (passive and axes):
+        if not (body.passive and axes):
             return tau
         step("passive", link.name)
         lost = link.passive(q, v)
@@ -291,104 +270,41 @@ def transmitted_force(
     return f, ending
 
 
-def body_force(
-    link: Link, q: Vector, v: Vector, a: Vector, A: Acceleration, external: Force
-) -> tuple[Force, Sequence[Scalar]]:
+def body_force(body: Body, a: Vector, A: Acceleration) -> tuple[Force, Sequence[Scalar]]:
     """Return the force about F that moves the body as given, and the generalised forces of its modes.
 
     Parameters
     ----------
-    link
-        Joint and its body.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
+    body
+        The body.
     a
-        Accelerations of the joint's coordinates.
+        Accelerations of its joint and modes.
     A
         Acceleration of its frame.
-    external
-        External force on the body about the origin of its frame.
     """
-    step("f", link.name)
-    f, body = current_inertia(link, q).newton_euler(A) - external, body_modes(link)
-    if body is None:
+    step("f", body.link.name)
+    f, modes = body.inertia.newton_euler(A) - body.external, body.modes
+    if modes is None:
         return f, []
-    force, felt = body.newton_euler(q, v, a, A)
+    force, felt = modes.newton_euler(body.q, body.v, a, A)
     return f + force, felt
 
 
-def required_torques(
-    link: Link, ground: Ground, q: Vector, v: Vector, a: Vector, wrench: Vector = (), pushed: BodyFrames | None = None
-) -> BodyRecursion:
-    """Return the generalised forces of the coordinates that end at one body, less its passive forces.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
-    a
-        Accelerations of the joint's coordinates.
-    wrench
-        [force, moment] of each pushed frame, one after another, in world axes.
-    pushed
-        Frames of the body on which wrenches act.
-    """
-    external = yield from external_force(link, ground, q, wrench, pushed)
-    return (yield from transmitted_force(link, ground, q, v, a, external, passive=True))[1]()
+def body_inverse_dynamics(body: Body) -> BodyRecursion:
+    """Return the generalised forces of the coordinates that end at the `body`, less its passive forces."""
+    return (yield from transmitted_force(replace(body, external=(yield from external_force(body)))))[1]()
 
 
-def bias_torques(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
-    """Return the bias forces of one joint.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
-    """
-    return (yield from transmitted_force(link, ground, q, v, [0.0] * len(v)))[1]()
+def body_bias(body: Body) -> BodyRecursion:
+    """Return the bias forces of the coordinates that end at the `body`."""
+    return (yield from transmitted_force(replace(body, a=[0.0] * len(body.v), passive=False)))[1]()
 
 
-def coriolis_torques(link: Link, ground: Ground, q: Vector, v: Vector) -> BodyRecursion:
-    """Return the Coriolis and centrifugal forces of one joint.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    v
-        Velocities of the joint's coordinates.
-    """
-    return bias_torques(link, replace(ground, gravity=ZERO), q, v)
+def body_coriolis_torque(body: Body) -> BodyRecursion:
+    """Return the Coriolis and centrifugal forces of the coordinates that end at the `body`."""
+    return body_bias(replace(body, ground=replace(body.ground, gravity=ZERO)))
 
 
-def gravity_torques(link: Link, ground: Ground, q: Vector) -> BodyRecursion:
-    """Return the gravity forces of one joint.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    """
-    return bias_torques(link, ground, q, [0.0] * (len(link.v_index) + len(share_of(link).modes)))
+def body_gravity_torque(body: Body) -> BodyRecursion:
+    """Return the gravity forces of the coordinates that end at the `body`."""
+    return body_bias(replace(body, v=[0.0] * (len(body.link.v_index) + len(body.share.modes))))

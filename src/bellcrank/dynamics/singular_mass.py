@@ -27,7 +27,7 @@ from bellcrank.dynamics.shared_coordinates import (
     modal_constants,
     sharing_link,
 )
-from bellcrank.dynamics.tree_sweeps import current_inertia, localise
+from bellcrank.dynamics.tree_sweeps import Body, localise
 from bellcrank.errors import ModelError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Link, Tree
@@ -233,13 +233,9 @@ def _shared_singular_pivots(tree: Tree, common: SharedCoordinates, q: Sequence[f
     for i, link in reversed(list(enumerate(tree.links))):
         link_q, share, spare_slot = [q[k] for k in common.q[i]], common.share[i], common.share[i].slots
         sharing_link_i = sharing_link(localise(link), share, common.bending[i], modal_constants(common.bending[i]))
-        body = Subtree(
-            articulated_inertia(current_inertia(sharing_link_i, link_q)),
-            NO_FORCE,
-            no_open_terms(spare_slot + 1),
-            range(spare_slot + 1),
-        )
-        add_initial_modes(sharing_link_i, link_q, [0.0] * len(common.v[i]), ZERO, body)
+        one = Body(link=sharing_link_i, q=link_q, v=[0.0] * len(common.v[i]), passive=False)
+        body = Subtree(articulated_inertia(one.inertia), NO_FORCE, no_open_terms(spare_slot + 1), range(spare_slot + 1))
+        add_initial_modes(one, ZERO, body)
         for k, slot in zip(common.v[i][len(link.v_index) :], share.modes, strict=True):
             size[k] += body.open_terms.element(slot, slot)
         for IA, _, more in child_values[i]:

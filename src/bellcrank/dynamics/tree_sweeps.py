@@ -23,6 +23,7 @@ from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
+from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
 Vector = Sequence[Scalar]
@@ -195,50 +196,6 @@ def right_hand_side(
 
 
 @dataclass(frozen=True)
-class LinkShare:
-    """Relations of one link to shared coordinates.
-
-    axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
-    with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
-    its joint; open those that are sent to its parent. slots is the number of slots.
-    """
-
-    axes: tuple[int, ...]
-    closes: tuple[bool, ...]
-    modes: tuple[int, ...]
-    ends: tuple[int, ...]
-    open: tuple[int, ...]
-    slots: int
-
-
-@dataclass(frozen=True)
-class SharingLink(Link):
-    """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
-
-    share: LinkShare
-    bending: FlexibleBody | None
-
-
-def share_of(link: Link) -> LinkShare:
-    """Return the share of `link`; every coordinate of a link without one ends at its own joint."""
-    if isinstance(link, SharingLink):
-        return link.share
-    axes = len(link.v_index)
-    return LinkShare((-1,) * axes, (True,) * axes, (), (), (), 0)
-
-
-def body_modes(link: Link) -> FlexibleBody | None:
-    """Return the modes of the body of `link`, or None."""
-    return link.bending if isinstance(link, SharingLink) else None
-
-
-def current_inertia(link: Link, q: Sequence[Scalar]) -> Inertia:
-    """Return the inertia of the body of `link` in its shape at positions `q`."""
-    body = body_modes(link)
-    return link.inertia if body is None else link.inertia + body.inertia(q)
-
-
-@dataclass(frozen=True)
 class FromParent:
     """Request for the value that the parent sent; `ground` is its value for bodies on the ground."""
 
@@ -261,8 +218,8 @@ class FromChildren:
 
     @staticmethod
     def add(before: Sequence[Any], sent: Send) -> list[Any]:
-        """Return the values of the children `before` with what one more has `sent`."""
-        return [*before, sent.value]
+        """Return the values of the children `before` with what one more, which comes first, has `sent`."""
+        return [sent.value, *before]
 
 
 @dataclass(frozen=True)
@@ -330,13 +287,104 @@ def ground_of(tree: Tree) -> Ground:
 
 @dataclass(frozen=True)
 class BodyFrames:
-    """Frames of a body: their origins in the body, and their axes where needed.
-
-    A recursion's parameter `pushed` has the frames on which external forces act, `seen` those of the results.
-    """
+    """Frames of a body: their origins in the body, and their axes where needed."""
 
     points: Sequence[Vec]
     axes: Sequence[Mat] = ()
+
+
+NO_FRAMES = BodyFrames(())
+
+
+@dataclass(frozen=True)
+class LinkShare:
+    """Relations of one link to shared coordinates.
+
+    axes has the slot of each axis of its joint, -1 if its coordinate is not shared; closes tells if the coordinate ends
+    with the axis. modes are the slots of the modes of its body; ends those of coordinates that end in its body, before
+    its joint; open those that are sent to its parent. slots is the number of slots.
+    """
+
+    axes: tuple[int, ...]
+    closes: tuple[bool, ...]
+    modes: tuple[int, ...]
+    ends: tuple[int, ...]
+    open: tuple[int, ...]
+    slots: int
+
+
+@dataclass(frozen=True)
+class SharingLink(Link):
+    """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
+
+    share: LinkShare
+    bending: FlexibleBody | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body:
+    """Everything that the work of one body depends on, besides the values of its neighbours.
+
+    The inputs are the body's own elements of those of the mechanism: of its joint, then of its modes. `tau` is that of
+    the coordinates that end at the body.
+    """
+
+    link: Link
+    ground: Ground = Ground(ZERO, IDENTITY, ZERO)
+    q: Vector = ()
+    v: Vector = ()
+    a: Vector = ()
+    tau: Vector = ()
+    q0: Vector = ()
+    q1: Vector = ()
+    dv: Vector = ()
+    x: Vector = ()  # a vector that a matrix multiplies
+    c: Vector = ()  # centre of mass of the mechanism, in the world
+    dc: Vector = ()  # its velocity
+    wrench: Vector = ()  # [force, moment] on each pushed frame, one after another, in world axes
+    pushed: BodyFrames | None = None  # frames on which wrenches act; None if there are none in the whole mechanism
+    seen: BodyFrames = NO_FRAMES  # frames at which the result is wanted
+    reference: str = ""  # "aligned", "local" or "world"
+    external: Force = NO_FORCE  # further force on the body about the origin of its frame
+    passive: bool = True  # forward and inverse dynamics add the springs and friction of the joint and of the modes
+
+    @property
+    def share(self) -> LinkShare:
+        """Relations to shared coordinates; without any, every coordinate ends at its own joint."""
+        if isinstance(self.link, SharingLink):
+            return self.link.share
+        axes = len(self.link.v_index)
+        return LinkShare((-1,) * axes, (True,) * axes, (), (), (), 0)
+
+    @property
+    def modes(self) -> FlexibleBody | None:
+        """Modes of the body, if it is flexible."""
+        return self.link.bending if isinstance(self.link, SharingLink) else None
+
+    @property
+    def inertia(self) -> Inertia:
+        """Inertia in the present shape."""
+        return self.link.inertia if self.modes is None else self.link.inertia + self.modes.inertia(self.q)
+
+    @property
+    def X(self) -> Transform:
+        """Transform from the parent's frame."""
+        return self.link.transform(self.q)
+
+    @property
+    def S(self) -> list[Motion]:
+        """Motion subspace, one column for each axis."""
+        return self.link.subspace(self.q)
+
+    @property
+    def joint_velocity(self) -> Motion:
+        """Velocity of the body relative to its parent."""
+        return subspace_motion(self.S, joint_elements(self.link, self.v))
+
+    @property
+    def seen_poses(self) -> list[tuple[Mat, Vec]]:
+        """Axes and origin in the body of each of the frames `seen`."""
+        return list(zip(self.seen.axes, self.seen.points, strict=True))
 
 
 # -- straight-line code
@@ -375,9 +423,9 @@ def local_links(tree: Tree) -> tuple[list[LocalLink], list[int]]:
 
 def sweep(
     tree: Tree,
-    body: Callable[..., Generator[Exchange, Any, Any]],
+    work: Callable[[Body], Generator[Exchange, Any, Any]],
     inputs: Mapping[str, Vector],
-    external: Sequence[Force] | None = None,
+    external: Sequence[Force] = (),
     **options: Any,
 ) -> SweepResults:
     """Run the recursion of every body, sweep by sweep, and return their results.
@@ -386,20 +434,21 @@ def sweep(
     ----------
     tree
         Kinematic tree of the mechanism.
-    body
-        The work of one body, a function of link, ground and its elements of the inputs.
+    work
+        The work of one body.
     inputs
         Inputs of the whole mechanism by name.
     external
-        External force on each body about its frame, if `body` takes one.
+        External force on each body about its frame.
     options
-        Further arguments of `body`, the same for all bodies.
+        Further attributes of `Body`, the same for all bodies.
     """
     (links, places), ground = local_links(tree), ground_of(tree)
-    given = [{name: local.elements(name, x) for name, x in inputs.items()} | options for local in links]
-    for i, force in zip(places, external or (), strict=False):
-        given[i]["external"] = force
-    bodies = [body(local.link, ground, **own) for local, own in zip(links, given, strict=True)]
+    forces = dict(zip(places, external, strict=False))
+    bodies = []
+    for i, local in enumerate(links):
+        own: dict[str, Any] = {name: local.elements(name, x) for name, x in inputs.items()} | options
+        bodies.append(work(Body(link=local.link, ground=ground, external=forces.get(i, NO_FORCE), **own)))
     results = run_bodies([local.parent for local in links], bodies)
     return SweepResults(results, places, [local.answers for local in links])
 
@@ -468,84 +517,53 @@ def run_bodies(parents: Sequence[int], bodies: Sequence[Any]) -> list[Any]:
 
 
 def accumulate_subtree(
-    link: Link, up: Callable[[Any], Any] = lambda x: x, **own: Any
+    body: Body, up: Callable[[Any], Any] = lambda x: x, **own: Any
 ) -> Generator[Exchange, Any, Sequence[Any]]:
     """Sum quantities over the body and its subtree.
 
     Parameters
     ----------
-    link
-        Joint and its body.
+    body
+        The body.
     up
         Transforms a total into the parent's frame.
     own
         The body's own contributions.
     """
-    total: Sequence[Any] = yield Sum(link.name, own)
+    total: Sequence[Any] = yield Sum(body.link.name, own)
     yield SendInwards(lambda: map(up, total))
     return total
 
 
-def external_force(
-    link: Link, ground: Ground, q: Vector, wrench: Vector, pushed: BodyFrames | None
-) -> Generator[Exchange, Any, Force]:
-    """Return the external force on the body about the origin of its frame.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    wrench
-        [force, moment] of each pushed frame, one after another, in world axes.
-    pushed
-        Frames of the body on which wrenches act, or None if there are none in the whole mechanism.
-    """
-    total = NO_FORCE
-    if pushed is None:  # orientations are needed only for external forces
-        return total
-    return push_force(link, (yield from orientation(link, ground, q)), wrench, pushed)
-
-
-def orientation(link: Link, ground: Ground, q: Vector) -> Generator[Exchange, Any, Mat]:
-    """Return the orientation of the body in the world.
-
-    Parameters
-    ----------
-    link
-        Joint and its body.
-    ground
-        Gravity and pose of the ground.
-    q
-        Positions of the joint's coordinates.
-    """
-    up = yield FromParent(ground.R)
-    step("pose", link.name)
-    R: Mat = link.transform(q).pose(up, ZERO)[0]
+def orientation(body: Body) -> Generator[Exchange, Any, Mat]:
+    """Return the orientation of the `body` in the world."""
+    up = yield FromParent(body.ground.R)
+    step("pose", body.link.name)
+    R: Mat = body.X.pose(up, ZERO)[0]
     yield Send(R)
     return R
 
 
-def push_force(link: Link, R: Mat, wrench: Vector, pushed: BodyFrames) -> Force:
-    """Return the sum of the wrenches on the frames of a body about the origin of its frame.
+def external_force(body: Body) -> Generator[Exchange, Any, Force]:
+    """Return the external force on the `body` about the origin of its frame."""
+    if body.pushed is None:  # orientations are needed only for wrenches
+        return body.external
+    return wrench_force(body, (yield from orientation(body)))
+
+
+def wrench_force(body: Body, R: Mat) -> Force:
+    """Return the sum of the wrenches on a body about the origin of its frame.
 
     Parameters
     ----------
-    link
-        Joint and its body.
+    body
+        The body.
     R
-        Orientation of the body in the world.
-    wrench
-        [force, moment] of each pushed frame, one after another, in world axes.
-    pushed
-        Frames of the body on which wrenches act.
+        Its orientation in the world.
     """
     total = NO_FORCE
-    for i, p in enumerate(pushed.points):
-        step("wrench", link.name)
-        f, n = R.T @ vec(wrench[6 * i : 6 * i + 3]), R.T @ vec(wrench[6 * i + 3 : 6 * i + 6])
+    for i, p in enumerate(body.pushed.points if body.pushed else ()):
+        step("wrench", body.link.name)
+        f, n = R.T @ vec(body.wrench[6 * i : 6 * i + 3]), R.T @ vec(body.wrench[6 * i + 3 : 6 * i + 6])
         total = total + Force(n + p.cross(f), f)
     return total

@@ -1,1 +1,1 @@
-"""Methods as the work of one body, for rolled loops over link classes."""
+"""Link classes of large mechanisms, and the table of quantities whose work of one body is rolled over them."""

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.dynamics import aba, rnea
-from bellcrank.dynamics.recursion import body_sums, matrix_columns, recursive_kinematics
-from bellcrank.dynamics.tree_sweeps import BodyRecursion
+from bellcrank.dynamics import aba, centroidal, coriolis, frame_motion, kinematics, reactions, rnea
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 
@@ -36,7 +35,7 @@ class BodyQuantity:
     all results. `shared_inputs` maps further inputs, equal for all bodies, to the quantities that supply them.
     """
 
-    body: Callable[..., BodyRecursion]
+    body: Callable[[Body], BodyRecursion]
     owner: str = VELOCITIES
     shape: tuple[int, ...] = ()
     finish: Callable[[Tree, Sequence[Scalar]], Any] | None = None
@@ -47,56 +46,56 @@ class BodyQuantity:
 
 
 def _sum_quantity(
-    body: Callable[..., BodyRecursion], width: int, last: Callable[[Tree, Sequence[Scalar]], Any]
+    body: Callable[[Body], BodyRecursion], width: int, last: Callable[[Tree, Sequence[Scalar]], Any]
 ) -> BodyQuantity:
     return BodyQuantity(body, SUM, (width,), last, coupled=SHARED_COORDINATES)
 
 
-OVER_MASS, ABOUT_CENTRE = body_sums.divide_by_mass, body_sums.momentum_about_centre
+OVER_MASS, ABOUT_CENTRE = kinematics.divide_by_mass, kinematics.momentum_about_centre
 BODY_QUANTITIES: dict[tuple[str, str], BodyQuantity] = {
-    ("aba", "forward_dynamics"): BodyQuantity(aba.joint_accelerations, coupled=SHARED_COORDINATES),
+    ("aba", "forward_dynamics"): BodyQuantity(aba.body_forward_dynamics, coupled=SHARED_COORDINATES),
     # Not a quantity, but a result that loops need from their tree (build/rolled_tree_terms.py).
-    ("aba", "response"): BodyQuantity(aba.response),
-    ("rnea", "inverse_dynamics"): BodyQuantity(rnea.required_torques, coupled=SHARED_COORDINATES),
-    ("rnea", "bias"): BodyQuantity(rnea.bias_torques, coupled=SHARED_COORDINATES),
-    ("rnea", "coriolis_torque"): BodyQuantity(rnea.coriolis_torques, coupled=SHARED_COORDINATES),
-    ("rnea", "gravity_torque"): BodyQuantity(rnea.gravity_torques, coupled=SHARED_COORDINATES),
+    ("aba", "response"): BodyQuantity(aba.body_response),
+    ("rnea", "inverse_dynamics"): BodyQuantity(rnea.body_inverse_dynamics, coupled=SHARED_COORDINATES),
+    ("rnea", "bias"): BodyQuantity(rnea.body_bias, coupled=SHARED_COORDINATES),
+    ("rnea", "coriolis_torque"): BodyQuantity(rnea.body_coriolis_torque, coupled=SHARED_COORDINATES),
+    ("rnea", "gravity_torque"): BodyQuantity(rnea.body_gravity_torque, coupled=SHARED_COORDINATES),
     # Products of matrices with x, which are not quantities.
-    ("coriolis", "product"): BodyQuantity(matrix_columns.coriolis_product),
-    ("aba", "product"): BodyQuantity(matrix_columns.factor_product, COLUMNS, (2,)),
+    ("coriolis", "product"): BodyQuantity(coriolis.body_product),
+    ("aba", "product"): BodyQuantity(aba.body_product, COLUMNS, (2,)),
     ("reactions", "reactions"): BodyQuantity(
-        recursive_kinematics.reactions, FRAMES, (6,), coupled=SHARED_COORDINATES, oriented=False
+        reactions.body_reaction, FRAMES, (6,), coupled=SHARED_COORDINATES, oriented=False
     ),
-    ("kinematics", "passive_torque"): BodyQuantity(recursive_kinematics.passive_torque),
-    ("kinematics", "rate"): BodyQuantity(recursive_kinematics.joint_function("rate"), POSITIONS),
-    ("kinematics", "integrate"): BodyQuantity(recursive_kinematics.joint_function("integrate"), POSITIONS),
-    ("kinematics", "difference"): BodyQuantity(recursive_kinematics.joint_function("difference")),
-    ("kinematics", "pose"): BodyQuantity(recursive_kinematics.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
-    ("frame_motion", "poses"): BodyQuantity(recursive_kinematics.poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
-    ("kinematics", "velocity"): BodyQuantity(recursive_kinematics.velocity, FRAMES, (6,), coupled=OWN_COORDINATES),
+    ("kinematics", "passive_torque"): BodyQuantity(kinematics.body_passive_torque),
+    ("kinematics", "rate"): BodyQuantity(kinematics.joint_function("rate", "q", "v"), POSITIONS),
+    ("kinematics", "integrate"): BodyQuantity(kinematics.joint_function("integrate", "q", "dv"), POSITIONS),
+    ("kinematics", "difference"): BodyQuantity(kinematics.joint_function("difference", "q0", "q1")),
+    ("kinematics", "pose"): BodyQuantity(kinematics.body_poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
+    ("frame_motion", "poses"): BodyQuantity(kinematics.body_poses, FRAMES, (4, 4), coupled=OWN_COORDINATES),
+    ("kinematics", "velocity"): BodyQuantity(kinematics.body_velocity, FRAMES, (6,), coupled=OWN_COORDINATES),
     ("frame_motion", "acceleration"): BodyQuantity(
-        recursive_kinematics.acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
+        frame_motion.body_acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
     ),
     ("frame_motion", "spatial_acceleration"): BodyQuantity(
-        recursive_kinematics.spatial_acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
+        frame_motion.body_spatial_acceleration, FRAMES, (6,), coupled=OWN_COORDINATES
     ),
-    ("kinematics", "jacobian"): BodyQuantity(matrix_columns.jacobian, COLUMNS, (6,)),
-    ("frame_motion", "jacobian_rate"): BodyQuantity(matrix_columns.jacobian_rate, COLUMNS, (6,)),
-    ("kinematics", "kinetic_energy"): _sum_quantity(body_sums.kinetic_energy, 1, lambda tree, total: total[0]),
-    ("kinematics", "potential_energy"): _sum_quantity(body_sums.potential_energy, 4, body_sums.gravity_energy),
-    **{(method, "com"): _sum_quantity(body_sums.com, 3, OVER_MASS) for method in ("kinematics", "centroidal")},
+    ("kinematics", "jacobian"): BodyQuantity(kinematics.body_jacobian, COLUMNS, (6,)),
+    ("frame_motion", "jacobian_rate"): BodyQuantity(frame_motion.body_jacobian_rate, COLUMNS, (6,)),
+    ("kinematics", "kinetic_energy"): _sum_quantity(kinematics.body_kinetic_energy, 1, lambda tree, total: total[0]),
+    ("kinematics", "potential_energy"): _sum_quantity(kinematics.body_potential_energy, 4, kinematics.gravity_energy),
+    **{(method, "com"): _sum_quantity(kinematics.body_com, 3, OVER_MASS) for method in ("kinematics", "centroidal")},
     **{
-        (method, "momentum"): _sum_quantity(body_sums.momentum, 9, ABOUT_CENTRE)
+        (method, "momentum"): _sum_quantity(kinematics.body_momentum, 9, ABOUT_CENTRE)
         for method in ("kinematics", "centroidal")
     },
-    ("centroidal", "com_velocity"): _sum_quantity(body_sums.com_velocity, 3, OVER_MASS),
-    ("centroidal", "com_acceleration"): _sum_quantity(body_sums.com_acceleration, 3, OVER_MASS),
-    ("centroidal", "momentum_rate"): _sum_quantity(body_sums.momentum_rate, 9, ABOUT_CENTRE),
-    ("centroidal", "com_jacobian"): BodyQuantity(matrix_columns.com_jacobian, COLUMNS, (3,), OVER_MASS),
+    ("centroidal", "com_velocity"): _sum_quantity(centroidal.body_com_velocity, 3, OVER_MASS),
+    ("centroidal", "com_acceleration"): _sum_quantity(centroidal.body_com_acceleration, 3, OVER_MASS),
+    ("centroidal", "momentum_rate"): _sum_quantity(centroidal.body_momentum_rate, 9, ABOUT_CENTRE),
+    ("centroidal", "com_jacobian"): BodyQuantity(centroidal.body_com_jacobian, COLUMNS, (3,), OVER_MASS),
     ("centroidal", "momentum_matrix"): BodyQuantity(
-        matrix_columns.momentum_matrix, COLUMNS, (6,), shared_inputs={"c": "com"}
+        centroidal.body_momentum_matrix, COLUMNS, (6,), shared_inputs={"c": "com"}
     ),
     ("centroidal", "momentum_matrix_rate"): BodyQuantity(
-        matrix_columns.momentum_matrix_rate, COLUMNS, (6,), shared_inputs={"c": "com", "dc": "com_velocity"}
+        centroidal.body_momentum_matrix_rate, COLUMNS, (6,), shared_inputs={"c": "com", "dc": "com_velocity"}
     ),
 }

@@ -12,8 +12,8 @@ from typing import Any
 from bellcrank.build import policy
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
 from bellcrank.build.rolled_recursion import rolled_function_graph
+from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.recursion import recursive_kinematics
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
@@ -38,7 +38,7 @@ def outward_graph(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
     return rolled_function_graph(
         name,
         tree,
-        recursive_kinematics.observed_frames,
+        kinematics.body_frame_motions,
         "frames",
         shapes,
         list(frames),
@@ -115,7 +115,7 @@ def generalised_forces(
     graph = rolled_function_graph(
         f"{mechanism.name}.felt",
         tree,
-        recursive_kinematics.generalised_forces,
+        kinematics.body_generalised_forces,
         "felt",
         shapes,
         frames,
