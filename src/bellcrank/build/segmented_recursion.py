@@ -19,14 +19,16 @@ import numpy as np
 from bellcrank.build.cell_tracing import CellClass, trace_cells
 from bellcrank.build.recursion_layout import place_tree
 from bellcrank.build.rolled_recursion import cell_class
-from bellcrank.dynamics.dca import branches
+from bellcrank.dynamics.dca import body_segment, branches, end, join, port
 from bellcrank.dynamics.quantities import POSITIONS
 from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes, periodic_runs
-from bellcrank.dynamics.recursion.recursive_dca import body, end, join, port
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Ground, Vector
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Shape
 from bellcrank.graph.recursion import Recursion
 from bellcrank.model import Tree
+from bellcrank.model.tree import Link
+from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
 Array = np.ndarray[Any, Any]
 CONNECTORS = ("join", "near", "far", "end")  # places that are not bodies; ports are named after the half they select
@@ -177,6 +179,10 @@ def _segment_lengths(classes_of_bodies: Sequence[int], most: int | None, shortes
     return begin, [period * (length + (k < longer)) for k in range(count)]
 
 
+def _start_body(link: Link, gravity: Vec, closed: bool, q: Vector, v: Vector, tau: Vector) -> BodyRecursion:
+    return body_segment(Body(link=link, ground=Ground(gravity, IDENTITY, ZERO), q=q, v=v, tau=tau), closed)
+
+
 def _segmented_recursion(
     name: str,
     tree: Tree,
@@ -193,7 +199,7 @@ def _segmented_recursion(
     parts: list[CellClass] = []
     for k, g in enumerate(groups):
         p = place_of_link[g.members[0]]
-        start = partial(body, g.link, tree.gravity, builder.closed[p])
+        start = partial(_start_body, g.link, tree.gravity, builder.closed[p])
         parts.append(
             cell_class(LinkClass(g.link, g.members, g.table, class_keys[g.members[0]][0], child_count[p]), names, start)
         )

@@ -14,7 +14,15 @@ The mechanism is cut into branches, the longest first, each of which is attached
 halved again and again: bodies are reduced to their two ends and neighbours are joined, until the branch is one segment;
 then the accelerations and forces where segments meet are computed from the whole branch down to the bodies. The
 velocities use the same binary tree: R. H. Lathrop, Parallelism in manipulator dynamics, Int. J. Robotics Research 4
-(2), 1985.
+(2), 1985. The places of this tree are
+
+    body     as in aba.py, but the backward sweep includes the response at the segment's outer end
+    end      beyond the last body of a segment, where only a force acts
+    join     two segments, near and far, that become one
+    port     a child of a join: it selects the values for near, or those for far
+
+Straight-line code halves down to single bodies. Rolled loops run through segments of several bodies of the same classes
+(build/segmented_recursion.py).
 
 Differences from the paper: the inputs of a segment are the acceleration of its inner end and the force at its outer
 end, where Featherstone takes both forces. So a body is reduced as in aba.py, nothing is inverted that may be singular,
@@ -24,34 +32,40 @@ because a regrouped inertia need not be positive definite.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.dynamics import aba
 from bellcrank.dynamics.segments import (
     FREE_END,
-    EliminatedAxis,
+    TIP_END,
     Segment,
-    SegmentJoint,
     add_body,
     join_segments,
     joint_accelerations,
     split_solution,
 )
 from bellcrank.dynamics.tree_sweeps import (
+    Body,
+    BodyRecursion,
+    FromChildren,
+    FromParent,
+    Send,
     Vector,
     Wrenches,
     external_forces,
-    joint_elements,
+    ground_of,
+    local_links,
     passive_torque,
+    run_bodies,
     subspace_motion,
 )
-from bellcrank.model.tree import Link, Tree
+from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
-from bellcrank.spatial.dense_matrices import SixVector
-from bellcrank.spatial.inertia import articulated_inertia
+from bellcrank.spatial.inertia import NO_INERTIA, articulated_inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec
+from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, NO_MOTION, ZERO, Mat, Motion, Vec
 
 ZERO_FORCE_SIX = (0.0,) * 6
 
@@ -134,90 +148,169 @@ def forward_dynamics(
         [force, moment] for each of these frames, in world axes at its origin.
     """
     external_loads = external_forces(tree, q, frames, wrench)
-    passive = passive_torque(tree, q, v)
-    links, rows = tree.links, branches(tree)
-    placed = [aba.transform_and_axes(link, q) for link in links]
-    inertia = tree.link_inertias(q)
-    w: dict[int, Vec] = {-1: ZERO}  # angular velocity of every body
-    attached_segments: dict[int, list[Segment]] = {}  # other rows attached to a body
-    c: dict[int, Motion] = {}
-    assemblies: dict[int, _BranchAssembly] = {}
-    for row in rows:
-        _AngularVelocities(links, placed, v, row).store(w, w[links[row[0]].parent])
-    for row in reversed(rows):
-        parts, eliminated_axes = [], []
+    driven = [t + p for t, p in zip(tau, passive_torque(tree, q, v), strict=True)]
+    places, ground, place_of_link = _Places(), ground_of(tree), {-1: -1}
+    links, _ = local_links(tree)
+    for row in branches(tree):
+        works = []
         for i in row:
-            m = aba.velocity_acceleration(links[i], *placed[i], q, v, w[links[i].parent])
-            c[i] = Motion(m.dw, m.a)
-            own_load = Segment(
-                articulated_inertia(inertia[i]), aba.bias_force(links[i], inertia[i], m.w, external_loads[i]), None
-            )
-            step("IA", links[i].name)
-            for load in attached_segments.get(i, ()):
-                own_load = Segment(own_load.IA + load.IA, own_load.pA + load.pA, None)
-            own_load.response = None if i == row[-1] else FREE_END
-            driven = [tau[k] + passive[k] for k in links[i].v_index]
-            part, freed = add_body(links[i], *placed[i], c[i], driven, own_load)
-            parts.append(part)
-            eliminated_axes.append(freed)
-        assemblies[row[0]] = _BranchAssembly(parts, eliminated_axes)
-        attached_segments.setdefault(links[row[0]].parent, []).append(assemblies[row[0]].segment)
-    a: list[Scalar] = [0.0] * tree.nv
-    A: dict[int, Motion] = {-1: Motion(ZERO, -tree.gravity)}  # acceleration of the bodies to which rows are attached
-    for row in rows:
-        for (up, g), i, freed in zip(
-            assemblies[row[0]].ends(A[links[row[0]].parent], ZERO_FORCE_SIX),
-            row,
-            assemblies[row[0]].eliminated_axes,
-            strict=True,
-        ):
-            step("a", links[i].name)
-            accelerations, A[i] = joint_accelerations(*placed[i], c[i], freed, up, g)
-            for k, x in zip(links[i].v_index, accelerations, strict=True):
-                a[k] = x
-    return a
+            x = links[i]
+            own: Any = {"q": x.elements("q", q), "v": x.elements("v", v), "tau": x.elements("tau", driven)}
+            works.append(Body(link=x.link, ground=ground, external=external_loads[i], passive=False, **own))
+        place_of_link |= zip(row, places.add_segments(works, place_of_link[links[row[0]].parent], True), strict=True)
+    results = run_bodies(places.parents, places.works)
+    a = {
+        k: x for i, link in enumerate(tree.links) for k, x in zip(link.v_index, results[place_of_link[i]], strict=True)
+    }
+    return [a[k] for k in range(tree.nv)]
 
 
-class _AngularVelocities:
-    """Angular velocities along a branch, by recursive halving."""
+class _Places:
+    """Work and parent of every place of the binary trees over the branches."""
 
-    def __init__(
-        self, links: Sequence[Link], placed: Sequence[tuple[Transform, list[Motion]]], v: Vector, row: Sequence[int]
-    ) -> None:
-        self.row = row
-        if len(row) == 1:
-            step("w", links[row[0]].name)
-            self.rotation = body_rotation(*placed[row[0]], joint_elements(links[row[0]], v))
-            return
-        half = len(row) // 2
-        self.inner, self.outer = (_AngularVelocities(links, placed, v, part) for part in (row[:half], row[half:]))
-        step("w", links[row[0]].name)
-        self.rotation = combine_rotations(self.inner.rotation, self.outer.rotation)
+    def __init__(self) -> None:
+        self.works: list[BodyRecursion] = []
+        self.parents: list[int] = []
 
-    def store(self, w: dict[int, Vec], start: Vec) -> None:
-        if len(self.row) == 1:
-            w[self.row[0]] = self.rotation.velocity_beyond(start)
-            return
-        self.inner.store(w, start)
-        self.outer.store(w, self.inner.rotation.velocity_beyond(start))
+    def add(self, work: BodyRecursion, parent: int) -> int:
+        self.works.append(work)
+        self.parents.append(parent)
+        return len(self.works) - 1
+
+    def add_segments(self, bodies: Sequence[Body], parent: int, closed: bool) -> list[int]:
+        """Add successive bodies, halved down to single ones, and return their places; `closed` if they end at a tip."""
+        gravity = bodies[0].ground.gravity
+        if len(bodies) == 1:
+            place = self.add(body_segment(bodies[0], closed), parent)
+            if not closed:
+                self.add(end(gravity), place)
+            return [place]
+        half, place = len(bodies) // 2, self.add(join(gravity), parent)
+        near = self.add_segments(bodies[:half], self.add(port(0, gravity), place), False)
+        return [*near, *self.add_segments(bodies[half:], self.add(port(1, gravity), place), closed)]
 
 
-class _BranchAssembly:
-    """Segments along a branch, joined by recursive halving."""
+# -- the work of one place
 
-    def __init__(self, parts: Sequence[Segment], axes: Sequence[list[EliminatedAxis]]) -> None:
-        self.eliminated_axes = axes
-        self.joint: SegmentJoint | None = None
-        if len(parts) == 1:
-            self.segment = parts[0]
-            return
-        half = len(parts) // 2
-        self.inner, self.outer = _BranchAssembly(parts[:half], axes[:half]), _BranchAssembly(parts[half:], axes[half:])
-        self.segment, self.joint = join_segments(self.inner.segment, self.outer.segment)
 
-    def ends(self, a: Motion, g: SixVector) -> list[tuple[Motion, SixVector]]:
-        """Return the acceleration of the parent and the force from beyond, for every body in the row."""
-        if self.joint is None:
-            return [(a, g)]
-        pull, between = split_solution(self.inner.segment, self.outer.segment, self.joint, a, g)
-        return [*self.inner.ends(a, pull), *self.outer.ends(between, g)]
+SegmentExchange = Generator[FromParent | FromChildren | Send, Any, Any]
+NO_TURN = SegmentRotation(Mat(ZERO, ZERO, ZERO), ZERO)
+EMPTY_SEGMENT = Segment(articulated_inertia(NO_INERTIA), NO_FORCE, FREE_END)
+NO_END = (NO_MOTION, ZERO_FORCE_SIX)
+
+
+def _receive_velocity() -> SegmentExchange:
+    velocity = yield FromParent((ZERO, ZERO))
+    return velocity
+
+
+def _receive_ends(gravity: Vec) -> SegmentExchange:
+    """Receive the acceleration of the inner end and the force at the outer one; twice."""
+    ends = yield FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
+    return ends
+
+
+def body_segment(body: Body, closed: bool) -> BodyRecursion:
+    """Return the accelerations of one joint.
+
+    Parameters
+    ----------
+    body
+        The body; its first child is the next body of its segment, or the end.
+    closed
+        The segment ends at a tip, where no force acts.
+    """
+    link, q, v = body.link, body.q, body.v
+    X, S = aba.transform_and_axes(link, q)
+    parts = yield FromChildren()
+    step("w", link.name)
+    rotation = NO_TURN if closed else body_rotation(X, S, v)
+    yield Send(combine_rotations(rotation, parts[0]) if not closed else rotation)
+    w, _ = yield from _receive_velocity()
+    m = aba.velocity_acceleration(link, X, S, q, v, w)
+    yield Send((m.w, ZERO))
+    c = Motion(m.dw, m.a)
+    IA, pA = articulated_inertia(link.inertia), aba.bias_force(link, link.inertia, m.w, body.external)
+    parts = yield FromChildren()
+    for x in parts:
+        IA, pA = IA + x.IA, pA + x.pA
+    driven = body.tau
+    if body.passive:
+        step("passive", link.name)
+        driven = [t + p for t, p in zip(body.tau, link.passive(q, v), strict=True)]
+    reach = TIP_END if closed else parts[0].response
+    segment, freed = add_body(link, X, S, c, driven, Segment(IA, pA, reach))
+    yield Send(segment)
+    (a, g), _ = yield from _receive_ends(body.ground.gravity)
+    step("a", link.name)
+    accelerations, A = joint_accelerations(X, S, c, freed, a, g)
+    yield Send(((A, g), NO_END))
+    return accelerations
+
+
+def end(gravity: Vec, *none: Vector) -> BodyRecursion:
+    """Terminate a segment whose outer end can move.
+
+    Parameters
+    ----------
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
+    yield FromChildren()
+    yield Send(SegmentRotation(IDENTITY, ZERO))
+    yield from _receive_velocity()
+    yield Send((ZERO, ZERO))
+    yield FromChildren()
+    yield Send(EMPTY_SEGMENT)
+    yield from _receive_ends(gravity)
+    yield Send((NO_END, NO_END))
+    return []
+
+
+def port(far: int, gravity: Vec, *none: Vector) -> BodyRecursion:
+    """Select one of the two values of a join for the segment attached to it.
+
+    Parameters
+    ----------
+    far
+        1 for the outer segment, 0 for the inner.
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
+    (turn,) = yield FromChildren()
+    yield Send(turn)
+    speeds = yield from _receive_velocity()
+    yield Send((speeds[far], ZERO))
+    (segment,) = yield FromChildren()
+    yield Send(segment)
+    both = yield from _receive_ends(gravity)
+    yield Send((both[far], NO_END))
+    return []
+
+
+def join(gravity: Vec, *none: Vector) -> BodyRecursion:
+    """Join two segments, and distribute the solution to them.
+
+    Parameters
+    ----------
+    gravity
+        Gravity in the ground's axes.
+    none
+        Unused inputs.
+    """
+    near, far = yield FromChildren()
+    step("w")
+    yield Send(combine_rotations(near, far))
+    w, _ = yield from _receive_velocity()
+    yield Send((w, near.velocity_beyond(w)))
+    one, other = yield FromChildren()
+    segment, both = join_segments(one, other)
+    yield Send(segment)
+    (a, g), _ = yield from _receive_ends(gravity)
+    pull, between = split_solution(one, other, both, a, g)
+    yield Send(((a, tuple(pull)), (between, g)))
+    return []
