@@ -63,121 +63,6 @@ PARAMETERS = {
     "out": ("ndarray, optional", "Array that receives the result."),
 }
 
-# Summary, and description of the result with units and frames.
-RESULTS = {
-    "forward_dynamics": ("Return the joint accelerations under joint forces.", "Accelerations, rad/s^2 or m/s^2."),
-    "inverse_dynamics": ("Return the joint forces for joint accelerations.", "Joint forces, N m or N."),
-    "forward_dynamics_derivatives": (
-        "Return the derivatives of forward_dynamics.",
-        "dq: d a / dq, along the velocities; dv: d a / dv; dtau: d a / dtau. Each has the shape (..., nv, nv).",
-    ),
-    "inverse_dynamics_derivatives": (
-        "Return the derivatives of inverse_dynamics.",
-        "dq: d tau / dq, along the velocities; dv: d tau / dv; da: d tau / da. Each has the shape (..., nv, nv).",
-    ),
-    "mass_matrix": ("Return the joint-space inertia matrix M.", "Symmetric, kg m^2, kg m or kg."),
-    "inverse_mass_matrix": (
-        "Return the inverse of the mass matrix, M^-1.",
-        "Symmetric; takes forces to accelerations.",
-    ),
-    "mass_matrix_factors": (
-        "Return the factors of the mass matrix, M = U D U^T.",
-        "U above the diagonal, whose own diagonal is 1, and D on the diagonal.",
-    ),
-    "bias": (
-        "Return the Coriolis, centrifugal and gravity forces.",
-        "Joint forces, N m or N, with M a + bias = tau + passive_torque.",
-    ),
-    "gravity_torque": ("Return the joint forces that balance gravity.", "Joint forces, N m or N: bias at rest."),
-    "coriolis_torque": ("Return the Coriolis and centrifugal forces.", "Joint forces, N m or N: bias without gravity."),
-    "coriolis_matrix": (
-        "Return the Coriolis matrix of Christoffel's symbols.",
-        "C with C v = coriolis_torque and C + C^T = dM/dt.",
-    ),
-    "reactions": (
-        "Return the wrench that each joint transmits to its body.",
-        "[force, moment] in world axes, moments about the origin of the body's frame, N and N m; bodies in the order "
-        "of mechanism.bodies.",
-    ),
-    "multipliers": (
-        "Return the Lagrange multipliers of the joint constraints.",
-        "The constraint forces joint by joint, 6 less the number of its axes for each, N or N m.",
-    ),
-    "closure": ("Return the residual of each loop equation.", "Zero where all loops are closed, m or rad."),
-    "closure_jacobian": ("Return the constraint Jacobian of the loops.", "C with d closure / dt = C v."),
-    "closure_bias": (
-        "Return the second time derivative of closure at zero acceleration.",
-        "(dC/dt) v, where C is closure_jacobian.",
-    ),
-    "loop_forces": (
-        "Return the wrench that each loop joint transmits to its second body.",
-        "[force, moment] at the frame b of the loop, in world axes, N and N m; loops in the order of mechanism.loops.",
-    ),
-    "passive_torque": (
-        "Return the joint forces of damping, friction and springs.",
-        "Joint forces, N m or N.",
-    ),
-    "kinetic_energy": ("Return the kinetic energy.", "J, including rotor inertia (armature)."),
-    "potential_energy": (
-        "Return the potential energy of gravity and springs.",
-        "J; zero with all mass at the world's origin and springs at rest.",
-    ),
-    "pose": (
-        "Return the pose of a frame in the world.",
-        "Homogeneous matrix that takes coordinates in the frame to the world, with lengths in m.",
-    ),
-    "velocity": (
-        "Return the velocity of a frame.",
-        "[linear, angular], m/s and rad/s, at the point and in the axes that reference selects.",
-    ),
-    "jacobian": (
-        "Return the Jacobian of a frame.",
-        "d velocity / d v, linear rows first, at the point and in the axes that reference selects.",
-    ),
-    "poses": (
-        "Return the poses of all bodies in the world.",
-        "Homogeneous matrices in the order of mechanism.bodies, with lengths in m.",
-    ),
-    "acceleration": (
-        "Return the acceleration of a frame, without gravity.",
-        "[linear, angular], m/s^2 and rad/s^2, at the point and in the axes that reference selects.",
-    ),
-    "spatial_acceleration": (
-        "Return the spatial acceleration of a frame.",
-        "acceleration less angular x linear velocity: [linear, angular], m/s^2 and rad/s^2, at the point and in the "
-        "axes that reference selects.",
-    ),
-    "jacobian_rate": (
-        "Return the time derivative of the Jacobian of a frame.",
-        "d jacobian / dt, linear rows first, at the point and in the axes that reference selects.",
-    ),
-    "com": ("Return the centre of mass of all moving bodies.", "In world axes, m."),
-    "com_velocity": ("Return the velocity of the centre of mass.", "In world axes, m/s."),
-    "com_acceleration": ("Return the acceleration of the centre of mass, without gravity.", "In world axes, m/s^2."),
-    "com_jacobian": ("Return the Jacobian of the centre of mass.", "d com_velocity / d v, in world axes."),
-    "momentum": (
-        "Return the linear momentum, and the angular momentum about the centre of mass.",
-        "[linear, angular] in world axes, kg m/s and kg m^2/s.",
-    ),
-    "momentum_rate": ("Return the time derivative of the momentum.", "[linear, angular] in world axes, N and N m."),
-    "momentum_matrix": (
-        "Return the centroidal momentum matrix.",
-        "A with momentum = A v, in world axes.",
-    ),
-    "momentum_matrix_rate": (
-        "Return the time derivative of the centroidal momentum matrix.",
-        "d momentum_matrix / dt, in world axes.",
-    ),
-    "rate": ("Return dq/dt.", "rad/s, m/s, and rates of quaternions."),
-    "integrate": (
-        "Return positions moved by a displacement, on their manifold.",
-        "Positions, rad or m, with unit quaternions.",
-    ),
-    "difference": (
-        "Return the displacement between positions, the inverse of integrate.",
-        "dv with integrate(q0, dv) = q1, rad or m; for quaternions the shorter way round.",
-    ),
-}
 REFERENCES = ("aligned", "local", "world")
 INPUTS = ("q", "v", "a", "tau", "dv", "q0", "q1")  # arguments that a quantity may be a function of
 POSITIONS = ("q", "q0", "q1")  # inputs with nq elements, which move along v
@@ -202,7 +87,7 @@ class Quantity:
 
     name: str
     inputs: tuple[str, ...]  # names; their shapes are given by `shape_of`
-    what: str
+    what: str  # summary, without a full stop
     shape: str = ""  # shape of the result, for help texts
     option: str = ""  # "frame": needs a frame; "frames": takes wrenches on any frames
     referred: bool = False  # the motion of a frame, expressed with respect to one of REFERENCES
@@ -212,6 +97,7 @@ class Quantity:
     driven: bool = False  # for a mechanism with loops, the actuated joints must be given
     symmetric: bool = False  # a matrix that may be requested packed: its diagonal and the elements right of it
     differentiates: str = ""  # the quantity of which this is the derivatives, with respect to each input
+    returns: str = ""  # description of the result, with units and frames; by default the summary
     # Named tuple of the slices along the first axis.
     result: type[ForwardDerivatives] | type[InverseDerivatives] | None = None
 
@@ -252,15 +138,14 @@ class Quantity:
         str
             Summary, parameters, result and notes.
         """
-        what = f"{self.what[:1].upper()}{self.what[1:]}."
-        summary, description = RESULTS.get(self.name, (what, what))
+        summary = f"{self.what[:1].upper()}{self.what[1:]}."
         lines = [summary, "", "Parameters", "----------"]
         for name in (x for names in self.arguments for x in names if x not in without):
             kind, meaning = PARAMETERS[name]
             lines += [f"{name} : {kind}", *_wrapped(meaning, "    ")]
         array = f"ndarray, shape {self.shape}" if self.shape else "ndarray"
         lines += ["", "Returns", "-------", self.result.__name__ if self.result else array]
-        lines += [*_wrapped(description, "    "), "", "Notes", "-----"]
+        lines += [*_wrapped(self.returns or summary, "    "), "", "Notes", "-----"]
         return "\n".join([*lines, *_wrapped(f"{BATCH_HINT} {KERNEL_HINT.format(name=self.name)}"), *more])
 
 
@@ -268,137 +153,183 @@ def _wrapped(text: str, margin: str = "") -> list[str]:
     return wrap(text, HELP_WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False)
 
 
-QUANTITIES: dict[str, Quantity] = {
-    row.name: row
-    for row in (
-        Quantity(
-            "forward_dynamics",
-            ("q", "v", "tau"),
-            "accelerations from forces",
-            "(..., nv)",
-            option="frames",
-            inverts=True,
-        ),
-        Quantity(
-            "inverse_dynamics", ("q", "v", "a"), "forces from accelerations", "(..., nv)", option="frames", driven=True
-        ),
-        Quantity(
-            "forward_dynamics_derivatives",
-            ("q", "v", "tau"),
-            "d a / dq (along the velocities), d a / dv and d a / dtau, by name or in that order",
-            "each (..., nv, nv)",
-            option="frames",
-            inverts=True,
-            differentiates="forward_dynamics",
-            result=ForwardDerivatives,
-        ),
-        Quantity(
-            "inverse_dynamics_derivatives",
-            ("q", "v", "a"),
-            "d tau / dq (along the velocities), d tau / dv and d tau / da, by name or in that order",
-            "each (..., nv, nv)",
-            option="frames",
-            driven=True,
-            differentiates="inverse_dynamics",
-            result=InverseDerivatives,
-        ),
-        Quantity("mass_matrix", ("q",), "joint-space inertia M", "(..., nv, nv)", symmetric=True),
-        Quantity("inverse_mass_matrix", ("q",), "M^-1", "(..., nv, nv)", inverts=True, symmetric=True),
-        Quantity(
-            "mass_matrix_factors",
-            ("q",),
-            "U above the diagonal and D on it, M = U D U^T",
-            "(..., nv, nv)",
-            inverts=True,
-        ),
-        Quantity("bias", ("q", "v"), "Coriolis, centrifugal and gravity forces", "(..., nv)"),
-        Quantity("gravity_torque", ("q",), "joint forces that balance gravity", "(..., nv)"),
-        Quantity("coriolis_torque", ("q", "v"), "Coriolis and centrifugal forces", "(..., nv)"),
-        Quantity("coriolis_matrix", ("q", "v"), "C with C v = coriolis_torque and C + C^T = dM/dt", "(..., nv, nv)"),
-        Quantity(
-            "reactions",
-            ("q", "v", "tau"),
-            "[force, moment] that each joint transmits to its body",
-            "(..., bodies, 6)",
-            option="frames",
-            regrouped=False,
-            inverts=True,
-        ),
-        Quantity(
-            "multipliers",
-            ("q", "v", "tau"),
-            "Lagrange multipliers of the joint constraints: 6 less its axes, joint by joint",
-            "(..., constraints)",
-            option="frames",
-            regrouped=False,
-            inverts=True,
-        ),
-        Quantity("closure", ("q",), "residual of each loop equation", "(..., equations)"),
-        Quantity("closure_jacobian", ("q",), "C with d closure / dt = C v", "(..., equations, nv)"),
-        Quantity(
-            "closure_bias", ("q", "v"), "second time derivative of closure at zero acceleration", "(..., equations)"
-        ),
-        Quantity(
-            "loop_forces",
-            ("q", "v", "tau"),
-            "[force, moment] that each loop joint transmits to its second body",
-            "(..., loops, 6)",
-            option="frames",
-            inverts=True,
-            through="forward_dynamics",
-        ),
-        Quantity("passive_torque", ("q", "v"), "damping, friction and springs", "(..., nv)"),
-        Quantity("kinetic_energy", ("q", "v"), "kinetic energy", "(...)"),
-        Quantity("potential_energy", ("q",), "potential energy of gravity and springs", "(...)", regrouped=False),
-        Quantity("pose", ("q",), "pose of a frame in the world, as a matrix", "(..., 4, 4)", option="frame"),
-        Quantity(
-            "velocity",
-            ("q", "v"),
-            "[linear, angular] velocity of a frame, in world axes unless reference selects others",
-            "(..., 6)",
-            option="frame",
-            referred=True,
-        ),
-        Quantity("jacobian", ("q",), "d velocity / d v of a frame", "(..., 6, nv)", option="frame", referred=True),
-        Quantity("poses", ("q",), "pose of every body in the world, as matrices", "(..., bodies, 4, 4)"),
-        Quantity(
-            "acceleration",
-            ("q", "v", "a"),
-            "[linear, angular] acceleration of a frame without gravity, in world axes unless reference selects others",
-            "(..., 6)",
-            option="frame",
-            referred=True,
-        ),
-        Quantity(
-            "spatial_acceleration",
-            ("q", "v", "a"),
-            "spatial acceleration of a frame: acceleration less angular x linear velocity",
-            "(..., 6)",
-            option="frame",
-            referred=True,
-        ),
-        Quantity(
-            "jacobian_rate", ("q", "v"), "d jacobian / dt of a frame", "(..., 6, nv)", option="frame", referred=True
-        ),
-        Quantity("com", ("q",), "centre of mass", "(..., 3)", regrouped=False),
-        Quantity("com_velocity", ("q", "v"), "velocity of the centre of mass", "(..., 3)", regrouped=False),
-        Quantity(
-            "com_acceleration",
-            ("q", "v", "a"),
-            "acceleration of the centre of mass, without gravity",
-            "(..., 3)",
-            regrouped=False,
-        ),
-        Quantity("com_jacobian", ("q",), "d com_velocity / d v", "(..., 3, nv)", regrouped=False),
-        Quantity("momentum", ("q", "v"), "[linear, angular about the centre of mass]", "(..., 6)", regrouped=False),
-        Quantity("momentum_rate", ("q", "v", "a"), "d momentum / dt", "(..., 6)", regrouped=False),
-        Quantity("momentum_matrix", ("q",), "A with momentum = A v", "(..., 6, nv)", regrouped=False),
-        Quantity("momentum_matrix_rate", ("q", "v"), "d momentum_matrix / dt", "(..., 6, nv)", regrouped=False),
-        Quantity("rate", ("q", "v"), "dq/dt", "(..., nq)"),
-        Quantity("integrate", ("q", "dv"), "q moved by dv, on its manifold", "(..., nq)"),
-        Quantity("difference", ("q0", "q1"), "the dv that leads from q0 to q1: the inverse of integrate", "(..., nv)"),
-    )
-}
+_ROWS = (
+    Quantity(
+        "forward_dynamics", ("q", "v", "tau"), "Return the joint accelerations under joint forces", "(..., nv)",
+        returns="Accelerations, rad/s^2 or m/s^2.", option="frames", inverts=True,
+    ),
+    Quantity(
+        "inverse_dynamics", ("q", "v", "a"), "Return the joint forces for joint accelerations", "(..., nv)",
+        returns="Joint forces, N m or N.", option="frames", driven=True,
+    ),
+    Quantity(
+        "forward_dynamics_derivatives", ("q", "v", "tau"), "Return the derivatives of forward_dynamics",
+        "each (..., nv, nv)",
+        returns="dq: d a / dq, along the velocities; dv: d a / dv; dtau: d a / dtau. Each has the shape (..., "
+        "nv, nv).", option="frames", inverts=True, differentiates="forward_dynamics", result=ForwardDerivatives,
+    ),
+    Quantity(
+        "inverse_dynamics_derivatives", ("q", "v", "a"), "Return the derivatives of inverse_dynamics",
+        "each (..., nv, nv)",
+        returns="dq: d tau / dq, along the velocities; dv: d tau / dv; da: d tau / da. Each has the shape (..., "
+        "nv, nv).", option="frames", driven=True, differentiates="inverse_dynamics", result=InverseDerivatives,
+    ),
+    Quantity(
+        "mass_matrix", ("q",), "Return the joint-space inertia matrix M", "(..., nv, nv)",
+        returns="Symmetric, kg m^2, kg m or kg.", symmetric=True,
+    ),
+    Quantity(
+        "inverse_mass_matrix", ("q",), "Return the inverse of the mass matrix, M^-1", "(..., nv, nv)",
+        returns="Symmetric; takes forces to accelerations.", inverts=True, symmetric=True,
+    ),
+    Quantity(
+        "mass_matrix_factors", ("q",), "Return the factors of the mass matrix, M = U D U^T", "(..., nv, nv)",
+        returns="U above the diagonal, whose own diagonal is 1, and D on the diagonal.", inverts=True,
+    ),
+    Quantity(
+        "bias", ("q", "v"), "Return the Coriolis, centrifugal and gravity forces", "(..., nv)",
+        returns="Joint forces, N m or N, with M a + bias = tau + passive_torque.",
+    ),
+    Quantity(
+        "gravity_torque", ("q",), "Return the joint forces that balance gravity", "(..., nv)",
+        returns="Joint forces, N m or N: bias at rest.",
+    ),
+    Quantity(
+        "coriolis_torque", ("q", "v"), "Return the Coriolis and centrifugal forces", "(..., nv)",
+        returns="Joint forces, N m or N: bias without gravity.",
+    ),
+    Quantity(
+        "coriolis_matrix", ("q", "v"), "Return the Coriolis matrix of Christoffel's symbols", "(..., nv, nv)",
+        returns="C with C v = coriolis_torque and C + C^T = dM/dt.",
+    ),
+    Quantity(
+        "reactions", ("q", "v", "tau"), "Return the wrench that each joint transmits to its body",
+        "(..., bodies, 6)",
+        returns="[force, moment] in world axes, moments about the origin of the body's frame, N and N m; bodies "
+        "in the order of mechanism.bodies.", option="frames", regrouped=False, inverts=True,
+    ),
+    Quantity(
+        "multipliers", ("q", "v", "tau"), "Return the Lagrange multipliers of the joint constraints",
+        "(..., constraints)",
+        returns="The constraint forces joint by joint, 6 less the number of its axes for each, N or N m.",
+        option="frames", regrouped=False, inverts=True,
+    ),
+    Quantity(
+        "closure", ("q",), "Return the residual of each loop equation", "(..., equations)",
+        returns="Zero where all loops are closed, m or rad.",
+    ),
+    Quantity(
+        "closure_jacobian", ("q",), "Return the constraint Jacobian of the loops", "(..., equations, nv)",
+        returns="C with d closure / dt = C v.",
+    ),
+    Quantity(
+        "closure_bias", ("q", "v"), "Return the second time derivative of closure at zero acceleration",
+        "(..., equations)",
+        returns="(dC/dt) v, where C is closure_jacobian.",
+    ),
+    Quantity(
+        "loop_forces", ("q", "v", "tau"), "Return the wrench that each loop joint transmits to its second body",
+        "(..., loops, 6)",
+        returns="[force, moment] at the frame b of the loop, in world axes, N and N m; loops in the order of "
+        "mechanism.loops.", option="frames", inverts=True, through="forward_dynamics",
+    ),
+    Quantity(
+        "passive_torque", ("q", "v"), "Return the joint forces of damping, friction and springs", "(..., nv)",
+        returns="Joint forces, N m or N.",
+    ),
+    Quantity(
+        "kinetic_energy", ("q", "v"), "Return the kinetic energy", "(...)",
+        returns="J, including rotor inertia (armature).",
+    ),
+    Quantity(
+        "potential_energy", ("q",), "Return the potential energy of gravity and springs", "(...)",
+        returns="J; zero with all mass at the world's origin and springs at rest.", regrouped=False,
+    ),
+    Quantity(
+        "pose", ("q",), "Return the pose of a frame in the world", "(..., 4, 4)",
+        returns="Homogeneous matrix that takes coordinates in the frame to the world, with lengths in m.",
+        option="frame",
+    ),
+    Quantity(
+        "velocity", ("q", "v"), "Return the velocity of a frame", "(..., 6)",
+        returns="[linear, angular], m/s and rad/s, at the point and in the axes that reference selects.",
+        option="frame", referred=True,
+    ),
+    Quantity(
+        "jacobian", ("q",), "Return the Jacobian of a frame", "(..., 6, nv)",
+        returns="d velocity / d v, linear rows first, at the point and in the axes that reference selects.",
+        option="frame", referred=True,
+    ),
+    Quantity(
+        "poses", ("q",), "Return the poses of all bodies in the world", "(..., bodies, 4, 4)",
+        returns="Homogeneous matrices in the order of mechanism.bodies, with lengths in m.",
+    ),
+    Quantity(
+        "acceleration", ("q", "v", "a"), "Return the acceleration of a frame, without gravity", "(..., 6)",
+        returns="[linear, angular], m/s^2 and rad/s^2, at the point and in the axes that reference selects.",
+        option="frame", referred=True,
+    ),
+    Quantity(
+        "spatial_acceleration", ("q", "v", "a"), "Return the spatial acceleration of a frame", "(..., 6)",
+        returns="acceleration less angular x linear velocity: [linear, angular], m/s^2 and rad/s^2, at the point"
+        " and in the axes that reference selects.", option="frame", referred=True,
+    ),
+    Quantity(
+        "jacobian_rate", ("q", "v"), "Return the time derivative of the Jacobian of a frame", "(..., 6, nv)",
+        returns="d jacobian / dt, linear rows first, at the point and in the axes that reference selects.",
+        option="frame", referred=True,
+    ),
+    Quantity(
+        "com", ("q",), "Return the centre of mass of all moving bodies", "(..., 3)",
+        returns="In world axes, m.", regrouped=False,
+    ),
+    Quantity(
+        "com_velocity", ("q", "v"), "Return the velocity of the centre of mass", "(..., 3)",
+        returns="In world axes, m/s.", regrouped=False,
+    ),
+    Quantity(
+        "com_acceleration", ("q", "v", "a"), "Return the acceleration of the centre of mass, without gravity",
+        "(..., 3)",
+        returns="In world axes, m/s^2.", regrouped=False,
+    ),
+    Quantity(
+        "com_jacobian", ("q",), "Return the Jacobian of the centre of mass", "(..., 3, nv)",
+        returns="d com_velocity / d v, in world axes.", regrouped=False,
+    ),
+    Quantity(
+        "momentum", ("q", "v"), "Return the linear momentum, and the angular momentum about the centre of mass",
+        "(..., 6)",
+        returns="[linear, angular] in world axes, kg m/s and kg m^2/s.", regrouped=False,
+    ),
+    Quantity(
+        "momentum_rate", ("q", "v", "a"), "Return the time derivative of the momentum", "(..., 6)",
+        returns="[linear, angular] in world axes, N and N m.", regrouped=False,
+    ),
+    Quantity(
+        "momentum_matrix", ("q",), "Return the centroidal momentum matrix", "(..., 6, nv)",
+        returns="A with momentum = A v, in world axes.", regrouped=False,
+    ),
+    Quantity(
+        "momentum_matrix_rate", ("q", "v"), "Return the time derivative of the centroidal momentum matrix",
+        "(..., 6, nv)",
+        returns="d momentum_matrix / dt, in world axes.", regrouped=False,
+    ),
+    Quantity(
+        "rate", ("q", "v"), "Return dq/dt", "(..., nq)",
+        returns="rad/s, m/s, and rates of quaternions.",
+    ),
+    Quantity(
+        "integrate", ("q", "dv"), "Return positions moved by a displacement, on their manifold", "(..., nq)",
+        returns="Positions, rad or m, with unit quaternions.",
+    ),
+    Quantity(
+        "difference", ("q0", "q1"), "Return the displacement between positions, the inverse of integrate",
+        "(..., nv)",
+        returns="dv with integrate(q0, dv) = q1, rad or m; for quaternions the shorter way round.",
+    ),
+)  # fmt: skip
+
+QUANTITIES: dict[str, Quantity] = {row.name: row for row in _ROWS}
 SHIPPED = dict(QUANTITIES)  # the table without registered quantities
 
 
