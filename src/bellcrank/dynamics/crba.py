@@ -23,12 +23,10 @@ from bellcrank.dynamics.ltl_factorisation import (
     TreeMatrix,
     axis_columns,
     coordinate_names,
-    factorise,
     full_matrix,
-    inverse,
-    inverse_factor,
+    inverse_matrix,
     solve,
-    udu_matrix,
+    udu_factors,
 )
 from bellcrank.dynamics.rnea import net_forces
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches
@@ -64,15 +62,12 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
 def mass_matrix_factors(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
-    L, D, _ = factorise(mass_matrix_triangle(tree, q), coordinate_names(tree))
-    return udu_matrix(L, D)
+    return udu_factors(mass_matrix_triangle(tree, q), coordinate_names(tree))
 
 
 def inverse_mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return M^-1 of `tree` at positions `q`."""
-    names = coordinate_names(tree)
-    L, _, inverse_D = factorise(mass_matrix_triangle(tree, q), names)
-    return inverse(inverse_factor(L, names), inverse_D, names)
+    return inverse_matrix(mass_matrix_triangle(tree, q), coordinate_names(tree))
 
 
 def accelerations(tree: Tree, q: Vector, phi: Vector) -> list[Scalar]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bellcrank.dynamics import crba, rnea
@@ -22,18 +23,18 @@ from bellcrank.dynamics.ltl_factorisation import (
     accelerations,
     axis_columns,
     coordinate_names,
-    factorise,
     full_matrix,
-    inverse,
-    inverse_factor,
+    inverse_matrix,
     nonzero_triangle,
-    udu_matrix,
+    udu_factors,
 )
 from bellcrank.dynamics.method_table import MODAL_QUANTITIES
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, generalised_forces
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import NO_FORCE, ZERO
+
+FORCE_QUANTITIES = ("bias", "gravity_torque", "coriolis_torque", "inverse_dynamics")
 
 
 def rigid_snapshot(tree: Tree, q: Vector) -> Tree:
@@ -51,8 +52,9 @@ class FlexibleLayer:
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the function `name`, extended if modes contribute to this quantity."""
-        given = {} if name not in MODAL_QUANTITIES else {name: getattr(self, name)}
-        return given.get(name) or self.rigid_function(name)
+        if name not in MODAL_QUANTITIES:
+            return self.rigid_function(name)
+        return partial(self.joint_forces, name) if name in FORCE_QUANTITIES else getattr(self, name)
 
     def mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
         """Return the mass matrix of `tree` at positions `q`."""
@@ -62,78 +64,38 @@ class FlexibleLayer:
 
     def mass_matrix_factors(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
         """Return U and D, with M = U D U^T, of `tree` at positions `q`."""
-        L, D, _ = factorise(nonzero_triangle(self.mass_matrix(tree, q)), coordinate_names(tree))
-        return udu_matrix(L, D)
+        return udu_factors(nonzero_triangle(self.mass_matrix(tree, q)), coordinate_names(tree))
 
     def inverse_mass_matrix(self, tree: Tree, q: Vector) -> list[list[Scalar]]:
         """Return M^-1 of `tree` at positions `q`."""
-        names = coordinate_names(tree)
-        L, _, inverse_D = factorise(nonzero_triangle(self.mass_matrix(tree, q)), names)
-        return inverse(inverse_factor(L, names), inverse_D, names)
+        return inverse_matrix(nonzero_triangle(self.mass_matrix(tree, q)), coordinate_names(tree))
 
-    def bias(self, tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-        """Return the bias forces.
+    def joint_forces(self, name: str, tree: Tree, q: Vector, *motion: Vector, **options: Any) -> list[Scalar]:
+        """Return generalised forces: the method's, of the rigid bodies, plus those due to the modes' motion.
 
         Parameters
         ----------
+        name
+            One of FORCE_QUANTITIES.
         tree
             Kinematic tree of the mechanism.
         q
             Positions, nq elements.
-        v
-            Velocities, nv elements.
-        """
-        rigid_bias = self.rigid_function("bias") if "bias" in self.solves else rnea.bias
-        still = [0.0] * tree.nv
-        return _add_vectors(rigid_bias(rigid_snapshot(tree, q), q, v), _modal_forces(tree, q, v, still))
-
-    def gravity_torque(self, tree: Tree, q: Vector) -> list[Scalar]:
-        """Return the joint forces that balance gravity in `tree` at positions `q`."""
-        still = [0.0] * tree.nv
-        return _add_vectors(
-            self.rigid_function("gravity_torque")(rigid_snapshot(tree, q), q), _modal_forces(tree, q, still, still)
-        )
-
-    def coriolis_torque(self, tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
-        """Return Coriolis and centrifugal forces.
-
-        Parameters
-        ----------
-        tree
-            Kinematic tree of the mechanism.
-        q
-            Positions, nq elements.
-        v
-            Velocities, nv elements.
-        """
-        weightless, still = replace(tree, gravity=ZERO), [0.0] * tree.nv
-        return _add_vectors(
-            self.rigid_function("coriolis_torque")(rigid_snapshot(tree, q), q, v),
-            _modal_forces(weightless, q, v, still),
-        )
-
-    def inverse_dynamics(self, tree: Tree, q: Vector, v: Vector, a: Vector, **options: Any) -> list[Scalar]:
-        """Return the joint forces that produce the accelerations a.
-
-        Parameters
-        ----------
-        tree
-            Kinematic tree of the mechanism.
-        q
-            Positions, nq elements.
-        v
-            Velocities, nv elements.
-        a
-            Accelerations, nv elements.
+        motion
+            Velocities and accelerations, as far as the quantity depends on them.
         options
             External wrenches, as in `rnea.inverse_dynamics`.
         """
-        rigid = self.rigid_function("inverse_dynamics")(rigid_snapshot(tree, q), q, v, a, **options)
-        elastic: list[Scalar] = [0.0] * tree.nv
-        for body in tree.flexible:
+        rigid_function = rnea.bias if name == "bias" and name not in self.solves else self.rigid_function(name)
+        rigid = rigid_function(rigid_snapshot(tree, q), q, *motion, **options)
+        still = [0.0] * tree.nv
+        v, a = (*motion, still, still)[:2]
+        modal = _modal_forces(replace(tree, gravity=ZERO) if name == "coriolis_torque" else tree, q, v, a)
+        elastic = list(still)
+        for body in tree.flexible if name == "inverse_dynamics" else ():
             for k, f in zip(body.v_index, body.passive(q, v), strict=True):
                 elastic[k] = elastic[k] - f
-        return _add_vectors(_add_vectors(rigid, _modal_forces(tree, q, v, a)), elastic)
+        return _add_vectors(_add_vectors(rigid, modal), elastic)
 
     def forward_dynamics(
         self, tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
@@ -155,7 +117,7 @@ class FlexibleLayer:
         wrench
             [force, moment] for each of these frames, in world axes at its origin.
         """
-        M, C = self.mass_matrix(tree, q), self.bias(tree, q, v)
+        M, C = self.mass_matrix(tree, q), self.joint_forces("bias", tree, q, v)
         return accelerations(tree, q, v, tau, M, C, frames, wrench)
 
 

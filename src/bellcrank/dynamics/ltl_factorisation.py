@@ -314,6 +314,18 @@ def inverse(W: Rows, inverse_D: Vector, names: Sequence[str]) -> list[list[Scala
     return full_matrix(out)
 
 
+def udu_factors(M: Rows, names: Sequence[str]) -> list[list[Scalar]]:
+    """Return U and D of M = U D U^T, U above its unit diagonal and D on it, from `M` and the body `names`."""
+    L, D, _ = factorise(M, names)
+    return udu_matrix(L, D)
+
+
+def inverse_matrix(M: Rows, names: Sequence[str]) -> list[list[Scalar]]:
+    """Return M^-1 from the lower triangle `M` and the body `names` of its coordinates."""
+    L, _, inverse_D = factorise(M, names)
+    return inverse(inverse_factor(L, names), inverse_D, names)
+
+
 class MassInverse:
     """M^-1 as a matrix and as its factors, for products with the columns of sparse matrices."""
 
