@@ -10,7 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics import crba
-from bellcrank.dynamics.loops import constraint_quantities as closure
+from bellcrank.dynamics.loops import constraint_equations as closure
 from bellcrank.errors import ModelError
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting

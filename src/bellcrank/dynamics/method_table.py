@@ -218,7 +218,7 @@ _ROWS = (
     ),
     # the loop equations; the dynamics of loops is a layer on the methods above
     Method(
-        "closure", "loops.constraint_quantities", ("closure", "closure_jacobian", "closure_bias"), LOOPS,
+        "closure", "loops.constraint_equations", ("closure", "closure_jacobian", "closure_bias"), LOOPS,
         "nikravesh1989",
     ),
     # quantities for robot control

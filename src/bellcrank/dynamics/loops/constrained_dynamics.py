@@ -18,7 +18,6 @@ from bellcrank.dynamics.loops.constraint_equations import loop_equations
 from bellcrank.dynamics.loops.elimination import EliminationResult, eliminate_unknowns
 from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
-from bellcrank.dynamics.loops.sparse_products import SparseColumn, sparse_columns, sparse_dot, sparse_product
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
@@ -27,6 +26,7 @@ from bellcrank.spatial.vector import ZERO
 
 Dynamics = Callable[..., Sequence[Scalar]]
 State = list[Scalar]
+SparseColumn = dict[int, Scalar]  # nonzero elements by index
 
 
 def without_forces(tree: Tree) -> Tree:
@@ -503,6 +503,30 @@ def _times(
         dense = M.times([column.get(k, 0.0) for k in range(nv)])
         return {i: x for i, x in enumerate(dense) if not is_zero(x)}
     return sparse_product(by_column, column)
+
+
+# -- sparse products, for large trees with loops in which most pairs of joints do not interact: zeros cost nothing
+
+
+def sparse_columns(M: Sequence[Vector]) -> list[SparseColumn]:
+    """Return the sparse columns of the square matrix `M`."""
+    sparse: list[SparseColumn] = [{} for _ in M]
+    for i, row in enumerate(M):
+        for k, x in enumerate(row):
+            if x.__class__ is not float or x != 0.0:
+                sparse[k][i] = x
+    return sparse
+
+
+def sparse_product(M: Sequence[SparseColumn], column: SparseColumn) -> SparseColumn:
+    """Return the matrix with columns `M`, times a `column`."""
+    places = sorted({i for k in column for i in M[k]})
+    return {i: ordered_sum(M[k][i] * x for k, x in column.items() if i in M[k]) for i in places}
+
+
+def sparse_dot(row: Vector, x: Vector) -> Scalar:
+    """Return the inner product of `row` and `x`, skipping constant zeros in `row`."""
+    return ordered_sum(a * b for a, b in zip(row, x, strict=True) if a.__class__ is not float or a != 0.0)
 
 
 def sparse_inner(row: Mapping[int, Scalar], x: Vector) -> Scalar:

@@ -6,6 +6,13 @@ Every equation is one of four, with its value, its row of C = D*B and its second
     square    a direction of one end and one of the other         u.w = 0
     distance  a length between the ends                           (d.d - l^2)/(2 l) = 0
     coupled   two coordinates                                     q_1 - k q_0 - c = 0
+
+Solves: closure, closure_jacobian, closure_bias, with all equations, redundant or not, in the order of the loops.
+Mechanisms with loops. Work O(joints of each loop).
+
+    Phi     residual of each equation: metres, or cosines of angles between axes (nikravesh1989, section 2.3)
+    C       dPhi/dt = C v                       (12; it is D*B of 15)
+    bias    d2Phi/dt2 = C a + bias              (13; bias is its second term)
 """
 
 from __future__ import annotations
@@ -170,6 +177,31 @@ def loop_equations(tree: Tree, q: Vector, v: Vector | None) -> list[Equation]:
         else:
             all_equations += make(*frame_pair(tree, loop.a, loop.b, q, v), loop)
     return all_equations
+
+
+def closure(tree: Tree, q: Vector) -> list[Scalar]:
+    """Return Phi of `tree` at positions `q`."""
+    return [e.value for e in loop_equations(tree, q, [0.0] * tree.nv)]
+
+
+def closure_jacobian(tree: Tree, q: Vector) -> list[list[Scalar]]:
+    """Return C of `tree` at positions `q`."""
+    return [[e.row.get(k, 0.0) for k in range(tree.nv)] for e in loop_equations(tree, q, [0.0] * tree.nv)]
+
+
+def closure_bias(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return the second time derivative of Phi at zero acceleration.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
+    return [e.bias for e in loop_equations(tree, q, v)]
 
 
 def end_cosines(tree: Tree, q: Vector) -> list[Scalar]:
