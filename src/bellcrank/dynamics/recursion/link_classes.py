@@ -24,9 +24,8 @@ from bellcrank.dynamics.flatten import flatten, unflatten
 from bellcrank.model.tree import Link, Tree
 from bellcrank.parameters import Free, has_free, nominal, parameter
 from bellcrank.scalar import Scalar
-from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform, Turn
-from bellcrank.spatial.vector import Mat, SymMat, Vec
+from bellcrank.spatial.vector import ZERO
 
 Array = np.ndarray[Any, Any]
 JOINT_CONSTANTS = ("armature", "damping", "friction", "friction_speed", "stiffness", "rest")  # constants of a joint
@@ -87,7 +86,8 @@ def link_classes(
     shares
         Relations to shared coordinates (shared_coordinates.py), which also keep links apart.
     """
-    numbers = [_constants(link) for link in tree.links]
+    moves = [list(link.placement.moves) for link in tree.links]
+    values = [_constants(*pair) for pair in zip(tree.links, moves, strict=True)]
     more = more or [()] * len(tree.links)
     children = np.zeros(len(tree.links), int)
     for link in tree.links:
@@ -96,19 +96,27 @@ def link_classes(
     apart = apart or [(link.parent < 0, int(children[i])) for i, link in enumerate(tree.links)]
     apart = list(zip(apart, shares, strict=True)) if shares else apart
     keys: list[Any] = [
-        (type(link.kind), *shape, _folding_pattern(values), folding_values(more[i]), apart[i])
-        for i, (link, (shape, values)) in enumerate(zip(tree.links, numbers, strict=True))
+        (type(link.kind), *_shape(moves[i]), _folding_pattern(values[i]), folding_values(more[i]), apart[i])
+        for i, link in enumerate(tree.links)
     ]
     groups = _group_by_key(keys)
     if len(groups) > MERGE_ABOVE_CLASSES:
         for members in list(groups.values()):
             for i in members if len(members) < FEW_MEMBERS else ():
-                if set(numbers[i][0]) <= set(PLACEMENT_MOVES):
-                    numbers[i] = PLACEMENT_MOVES, _full_constants(tree.links[i], numbers[i])
-                sizes = len(numbers[i][1]), len(more[i])  # a mimic joint has more
-                keys[i] = (type(tree.links[i].kind), "in full", numbers[i][0], *sizes, apart[i])
+                if FULL_ROTATION not in _shape(moves[i]):
+                    moves[i] = _all_moves(moves[i])
+                    values[i] = _constants(tree.links[i], moves[i])
+                sizes = len(values[i]), len(more[i])  # a mimic joint has more
+                keys[i] = (type(tree.links[i].kind), "in full", _shape(moves[i]), *sizes, apart[i])
         groups = _group_by_key(keys)
-    return [_link_class(tree.links, members, numbers, more, int(children[members[0]])) for members in groups.values()]
+    classes = []
+    for members in groups.values():
+        first, own_count = members[0], len(values[members[0]])
+        numbers, table, free = extract_parameters([[*values[i], *more[i]] for i in members])
+        example = _with_constants(tree.links[first], moves[first], iter(numbers[:own_count]))
+        on_ground, further = tree.links[first].parent < 0, tuple(numbers[own_count:])
+        classes.append(LinkClass(example, np.array(members), table, on_ground, int(children[first]), free, further))
+    return classes
 
 
 def _group_by_key(keys: Sequence[Any]) -> dict[Any, list[int]]:
@@ -116,19 +124,6 @@ def _group_by_key(keys: Sequence[Any]) -> dict[Any, list[int]]:
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)
     return groups
-
-
-def _link_class(
-    links: Sequence[Link],
-    members: Sequence[int],
-    numbers: Sequence[tuple[tuple[str, ...], list[Scalar]]],
-    more: Sequence[Sequence[Scalar]],
-    children: int,
-) -> LinkClass:
-    own_count, link = len(numbers[members[0]][1]), links[members[0]]
-    first, table, free = extract_parameters([[*numbers[i][1], *more[i]] for i in members])
-    example_link = _with_constants(link, numbers[members[0]][0], iter(first[:own_count]))
-    return LinkClass(example_link, np.array(members), table, link.parent < 0, children, free, tuple(first[own_count:]))
 
 
 def extract_parameters(rows: list[list[Scalar]]) -> tuple[list[Scalar], Array, Array]:
@@ -155,30 +150,26 @@ def extract_parameters(rows: list[list[Scalar]]) -> tuple[list[Scalar], Array, A
     return example_constants, values[:, varies], depending
 
 
-def _constants(link: Link) -> tuple[tuple[str, ...], list[Scalar]]:
-    """Return the shape of the link's placement, and all its constants in a row."""
-    shape: list[str] = []
-    placed: list[Scalar] = []
-    for move in link.placement.moves:
-        if isinstance(move, Shift):
-            shape.append("shift")
-            placed += [move.r.x, move.r.y, move.r.z]
-        elif isinstance(move, Turn):
-            shape.append("xyz"[move.axis])
-            placed += [move.c, move.s]
-        else:
-            assert isinstance(move, FullRotation)
-            shape.append(FULL_ROTATION)
-            placed += [x for row in move.R.rows for x in row]
-    return tuple(shape), [*_link_constants(link), *placed]
+def _shape(moves: Sequence[Move]) -> tuple[str, ...]:
+    """Return the types of the moves of a placement."""
+    return tuple(
+        "shift" if isinstance(m, Shift) else "xyz"[m.axis] if isinstance(m, Turn) else FULL_ROTATION for m in moves
+    )
 
 
-def _link_constants(link: Link) -> list[Scalar]:
-    """Return the constants of joint and body."""
-    inertia, joint, I = link.inertia, link.joint, link.inertia.I
-    laws = [*(getattr(joint, law) for law in JOINT_CONSTANTS), *flatten(joint.mimic)]
-    h = inertia.h
-    return [*flatten(link.kind), inertia.m, h.x, h.y, h.z, I.xx, I.yy, I.zz, I.xy, I.xz, I.yz, *laws]
+def _parts(link: Link, moves: Sequence[Move]) -> list[Any]:
+    """Return everything of a link that consists of constants, with these `moves` as its placement."""
+    placed: list[Any] = []
+    for move in moves:
+        assert isinstance(move, Shift | Turn | FullRotation)
+        placed.append(move.r if isinstance(move, Shift) else [move.c, move.s] if isinstance(move, Turn) else move.R)
+    laws = [getattr(link.joint, law) for law in JOINT_CONSTANTS]
+    return [link.kind, link.inertia, laws, link.joint.mimic, placed]
+
+
+def _constants(link: Link, moves: Sequence[Move]) -> list[Scalar]:
+    """Return the constants of a link in a row, with these `moves` as its placement."""
+    return list(flatten(_parts(link, moves)))
 
 
 def _folding_pattern(values: Sequence[Scalar]) -> tuple[Any, ...]:
@@ -195,41 +186,28 @@ def folding_values(values: Sequence[Scalar]) -> tuple[Scalar, ...]:
     return tuple(x if x in (0.0, 1.0, -1.0) else 9.0 for x in values)  # a free parameter equals none of these
 
 
-def _full_constants(link: Link, numbers: tuple[tuple[str, ...], list[Scalar]]) -> list[Scalar]:
-    """Return the same constants, with every possible move of a placement present."""
-    shape, values = numbers
-    count = len(_link_constants(link))
-    moves, out, position = list(shape), values[:count], count
-    for move in PLACEMENT_MOVES:
-        size = 3 if move == "shift" else 2
-        if moves and moves[0] == move:
-            out = [*out, *values[position : position + size]]
-            position += size
-            moves.pop(0)
+def _all_moves(moves: Sequence[Move]) -> list[Move]:
+    """Return `moves` with every possible move of a placement, some of which are identities."""
+    given, every = list(moves), list[Move]()
+    for kind in PLACEMENT_MOVES:
+        identity = Shift(ZERO) if kind == "shift" else Turn("xyz".index(kind), 1.0, 0.0)
+        every.append(given.pop(0) if _shape(given[:1]) == (kind,) else identity)
+    assert not given, f"moves {_shape(moves)} do not match the standard order of placements"
+    return every
+
+
+def _with_constants(link: Link, moves: Sequence[Move], numbers: Iterator[Scalar]) -> Link:
+    """Return the link with other constants, moves like these, and its own coordinates only."""
+    kind, inertia, laws, mimic, placed = unflatten(_parts(link, moves), numbers)
+    joint = replace(link.joint, **dict(zip(JOINT_CONSTANTS, laws, strict=True)), mimic=mimic)
+    placement: list[Move] = []
+    for move, x in zip(moves, placed, strict=True):
+        if isinstance(move, Turn):
+            placement.append(Turn(move.axis, *x))
         else:
-            out = [*out, *([0.0, 0.0, 0.0] if move == "shift" else [1.0, 0.0])]
-    assert not moves, f"moves {shape} do not match the standard order of placements"
-    return out
-
-
-def _with_constants(link: Link, shape: Sequence[str], numbers: Iterator[Scalar]) -> Link:
-    """Return the link with other constants, and with its own coordinates only."""
-    kind = unflatten(link.kind, numbers)
-
-    def some(n: int) -> list[Scalar]:
-        return [next(numbers) for _ in range(n)]
-
-    inertia = Inertia(next(numbers), Vec(*some(3)), SymMat(*some(6)))
-    joint = replace(link.joint, **dict(zip(JOINT_CONSTANTS, some(len(JOINT_CONSTANTS)), strict=True)))
-    joint = replace(joint, mimic=unflatten(joint.mimic, numbers))
-    moves: list[Move] = []
-    for move in shape:
-        if move == FULL_ROTATION:
-            moves.append(FullRotation(Mat(*(Vec(*some(3)) for _ in range(3)))))
-        else:
-            moves.append(Shift(Vec(*some(3))) if move == "shift" else Turn("xyz".index(move), *some(2)))
+            placement.append(Shift(x) if isinstance(move, Shift) else FullRotation(x))
     q, v = tuple(range(link.kind.nq)), tuple(range(link.kind.nv))
-    return replace(link, kind=kind, inertia=inertia, joint=joint, placement=Transform(moves), q_index=q, v_index=v)
+    return replace(link, kind=kind, inertia=inertia, joint=joint, placement=Transform(placement), q_index=q, v_index=v)
 
 
 # -- the order in which bodies are processed
