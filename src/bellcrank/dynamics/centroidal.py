@@ -22,10 +22,9 @@ from dataclasses import replace
 from bellcrank.dynamics.frame_motion import axis_rates
 from bellcrank.dynamics.kinematics import (
     about_point,
+    moments_in_world,
     momentum_in_body,
     propagate_motion,
-    sum_in_world,
-    sum_over_bodies,
     total_mass,
     velocities,
 )
@@ -270,23 +269,23 @@ class _SixRows:
 
 
 def body_com_velocity(body: Body) -> BodyRecursion:
-    """Return the sum of the linear momenta; `body` adds its own."""
+    """Return the linear momentum of the `body`."""
     (R, _), V = yield from propagate_motion(body, "XV")
     step("momentum", body.link.name)
-    return (yield from sum_over_bodies(body, R @ momentum_in_body(body, V).lin))
+    return [*(R @ momentum_in_body(body, V).lin)]
 
 
 def body_com_acceleration(body: Body) -> BodyRecursion:
-    """Return the sum of the rates of linear momentum; `body` adds its own."""
+    """Return the rate of the linear momentum of the `body`."""
     (R, _), A = yield from propagate_motion(body, "XA")
     step("momentum", body.link.name)
-    return (yield from sum_over_bodies(body, R @ body_force(body, body.a, A)[0].lin))
+    return [*(R @ body_force(body, body.a, A)[0].lin)]
 
 
 def body_momentum_rate(body: Body) -> BodyRecursion:
-    """Return the sums of momentum rates about the world's origin and of first moments; `body` adds its own."""
+    """Return the momentum rate about the world's origin, and the first moment of the `body`."""
     X, A = yield from propagate_motion(body, "XA")
-    return (yield from sum_in_world(body, X, body_force(body, body.a, A)[0]))
+    return moments_in_world(body, X, body_force(body, body.a, A)[0])
 
 
 def body_com_jacobian(body: Body) -> BodyRecursion:

@@ -14,26 +14,20 @@ velocity v of the point: it is the rate of the velocity at a fixed place, throug
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bellcrank.dynamics.kinematics import (
     Pose,
     homogeneous_matrix,
-    motion_at_place,
+    matrix_from_columns,
     motion_at_reference,
     propagate_motion,
-    reference_place,
-    reference_view,
-    velocities,
-    velocity,
+    view_from_frame,
 )
-from bellcrank.dynamics.rnea import forward_sweep
-from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Vector
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Vector, sweep_path
 from bellcrank.dynamics.tree_sweeps import poses as internal
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import Shift
-from bellcrank.spatial.vector import ZERO, Acceleration, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import Acceleration, Mat, Motion, Vec
 
 
 def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
@@ -44,23 +38,6 @@ def poses(tree: Tree, q: Vector) -> list[list[list[Scalar]]]:
         _, R, p = tree.frames[link.name]
         body_poses.append(homogeneous_matrix(R_WF.times(R), p_WF + R_WF @ p))
     return body_poses
-
-
-def accelerations(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Acceleration]:
-    """Return A of every body.
-
-    Parameters
-    ----------
-    tree
-        Kinematic tree of the mechanism.
-    q
-        Positions, nq elements.
-    v
-        Velocities, nv elements.
-    a
-        Accelerations, nv elements.
-    """
-    return forward_sweep(replace(tree, gravity=ZERO), q, v, a)[:-1]
 
 
 def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str = "aligned") -> list[Scalar]:
@@ -81,10 +58,8 @@ def acceleration(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, refere
     reference
         "aligned", "local" or "world".
     """
-    if tree.frames[frame][0] < 0:
-        return [0.0] * 6
-    A = _acceleration_at_frame(tree, q, v, a, frame, reference)
-    return [*A.a, *A.dw]
+    swept = sweep_path(tree, body_acceleration, {"q": q, "v": v, "a": a}, frame, reference)
+    return swept[-1][1] if swept else [0.0] * 6
 
 
 def spatial_acceleration(
@@ -107,24 +82,13 @@ def spatial_acceleration(
     reference
         "aligned", "local" or "world".
     """
-    if tree.frames[frame][0] < 0:
-        return [0.0] * 6
-    A, V = _acceleration_at_frame(tree, q, v, a, frame, reference), velocity(tree, q, v, frame, reference)
-    step("acceleration", frame)
-    return spatial_acceleration_from_point(A, vec(V[:3]))
+    swept = sweep_path(tree, body_spatial_acceleration, {"q": q, "v": v, "a": a}, frame, reference)
+    return swept[-1][1] if swept else [0.0] * 6
 
 
 def spatial_acceleration_from_point(A: Acceleration, lin: Vec) -> list[Scalar]:
     """Return the spatial acceleration [linear, angular] for the acceleration `A` of a point with velocity `lin`."""
     return [*(A.a - A.w.cross(lin)), *A.dw]
-
-
-def _acceleration_at_frame(tree: Tree, q: Vector, v: Vector, a: Vector, frame: str, reference: str) -> Acceleration:
-    """Return A of the frame's body, at the reference's place and in its axes."""
-    body, R, p = tree.frames[frame]
-    A, X = accelerations(tree, q, v, a)[body], internal(tree, q)[body]
-    step("acceleration", frame)
-    return acceleration_at_reference(A, X, (R, p), reference)
 
 
 def acceleration_at_reference(A: Acceleration, body: Pose, frame: Pose, reference: str) -> Acceleration:
@@ -187,18 +151,7 @@ def jacobian_rate(tree: Tree, q: Vector, v: Vector, frame: str, reference: str =
     reference
         "aligned", "local" or "world".
     """
-    V, at_reference = velocities(tree, q, v), reference_view(tree, q, frame, reference)
-    frame_velocity = velocity(tree, q, v, frame, reference)
-    lin, ang = vec(frame_velocity[:3]), vec(frame_velocity[3:])
-    moving = {"aligned": Motion(ZERO, lin), "local": Motion(ang, lin), "world": Motion(ZERO, ZERO)}[reference]
-    rows: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
-    for i in tree.path(tree.frames[frame][0]):
-        step("dJ", tree.links[i].name)
-        for k, Z, dZ in axis_rates(tree.links[i], q, v, V[i]):
-            column = at_reference(i, dZ) - moving.cross(at_reference(i, Z))
-            for row, x in enumerate((*column.lin, *column.ang)):
-                rows[row][k] = rows[row][k] + x
-    return rows
+    return matrix_from_columns(tree, sweep_path(tree, body_jacobian_rate, {"q": q, "v": v}, frame, reference))
 
 
 # -- the work of one body
@@ -225,11 +178,7 @@ def body_spatial_acceleration(body: Body) -> BodyRecursion:
 
 def body_jacobian_rate(body: Body) -> BodyRecursion:
     """Return the columns of a frame's Jacobian rate for a `body` on its path."""
-    X, V = yield from propagate_motion(body, "XV")
-    place, moves = yield from reference_place(body, X, V)
+    V, view, velocity = yield from view_from_frame(body, moving=True)
     step("dJ", body.link.name)
-    motions = [
-        motion_at_place(place, X, dZ) - moves.cross(motion_at_place(place, X, Z))
-        for _, Z, dZ in axis_rates(body.link, body.q, body.v, V)
-    ]
+    motions = [view(dZ) - velocity.cross(view(Z)) for _, Z, dZ in axis_rates(body.link, body.q, body.v, V)]
     return [x for m in motions for x in (*m.lin, *m.ang)]

@@ -12,6 +12,7 @@ origin.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from bellcrank.dynamics.tree_sweeps import (
     FromChildren,
     FromParent,
     Send,
+    SendInwards,
     Vector,
     accumulate_subtree,
     apply_joint_function,
@@ -31,12 +33,14 @@ from bellcrank.dynamics.tree_sweeps import (
     ground_of,
     joint_elements,
     poses,
+    sweep,
+    sweep_path,
 )
 from bellcrank.dynamics.tree_sweeps import passive_torque as passive_torque  # re-exported as quantities of this method
 from bellcrank.dynamics.tree_sweeps import rate as rate
 from bellcrank.errors import ModelError
 from bellcrank.model.tree import Link, Tree
-from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.scalar import Scalar, is_zero, ordered_sum, step
 from bellcrank.spatial.moves import Rotation, Shift
 from bellcrank.spatial.vector import AT_REST, IDENTITY, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
 
@@ -56,14 +60,8 @@ def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
     v
         Velocities, nv elements.
     """
-    body_velocities: list[Motion] = []
-    for link in tree.links:
-        step("V", link.name)
-        V = link.transform(q).motion(body_velocities[link.parent]) if link.parent >= 0 else NO_MOTION
-        for s, i in zip(link.subspace(q), link.v_index, strict=True):
-            V = V + s * v[i]
-        body_velocities.append(V)
-    return body_velocities
+    swept = sweep(tree, partial(propagate_motion, wanted="V"), {"q": q, "v": v})
+    return [V for (V,) in swept.by_link]
 
 
 def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
@@ -111,13 +109,8 @@ def velocity(tree: Tree, q: Vector, v: Vector, frame: str, reference: str = "ali
     reference
         "aligned", "local" or "world".
     """
-    body, R, p = tree.frames[frame]
-    if body < 0:
-        return [0.0] * 6
-    V, body_pose = velocities(tree, q, v)[body], poses(tree, q)[body]
-    step("velocity", frame)
-    seen = motion_at_reference(V, body_pose, (R, p), reference)
-    return [*seen.lin, *seen.ang]
+    swept = sweep_path(tree, body_velocity, {"q": q, "v": v}, frame, reference)
+    return swept[-1][1] if swept else [0.0] * 6
 
 
 def motion_at_reference(V: Motion, body: Pose, frame: Pose, reference: str) -> Motion:
@@ -159,91 +152,41 @@ def jacobian(tree: Tree, q: Vector, frame: str, reference: str = "aligned") -> l
     reference
         "aligned", "local" or "world".
     """
-    at_reference = reference_view(tree, q, frame, reference)
-    J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
-    for i in tree.path(tree.frames[frame][0]):
-        link = tree.links[i]
-        step("J", link.name)
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            column = at_reference(i, s)
-            for row, x in enumerate((*column.lin, *column.ang)):
-                J[row][k] = J[row][k] + x
-    return J
+    return matrix_from_columns(tree, sweep_path(tree, body_jacobian, {"q": q}, frame, reference))
 
 
-def reference_view(tree: Tree, q: Vector, frame: str, reference: str) -> Callable[[int, Motion], Motion]:
-    """Return a function that expresses a motion of body i about its F with respect to the reference.
-
-    The reference is "aligned" (frame's origin, world axes), "local" (frame's origin and axes) or "world" (world's
-    origin and axes). The function takes the index of a body that carries the frame, and the motion.
+def matrix_from_columns(tree: Tree, swept: Sequence[tuple[Link, Sequence[Scalar]]]) -> list[list[Scalar]]:
+    """Return the matrix with six rows whose columns are added up from those of each body.
 
     Parameters
     ----------
     tree
         Kinematic tree of the mechanism.
-    q
-        Positions, nq elements.
-    frame
-        Name of the frame.
-    reference
-        "aligned", "local" or "world".
+    swept
+        Bodies, and six numbers for each coordinate of their joints.
     """
-    if reference == "local":
-        return partial(_into_frame, _frame_in_carriers(tree, q, frame))
-    X = poses(tree, q)
-    point = {"aligned": _frame_pose(tree, q, frame)[2], "world": ZERO}[reference]
-
-    def seen(i: int, m: Motion) -> Motion:
-        R, p = X[i]
-        return Shift(point - p).motion(m.rotated(R))
-
-    return seen
+    J: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(6)]
+    for link, columns in swept:
+        for i, k in enumerate(link.v_index):
+            for row, x in zip(J, columns[6 * i : 6 * i + 6], strict=True):
+                row[k] = row[k] + x
+    return J
 
 
-def _into_frame(places: dict[int, tuple[Mat, Vec]], i: int, m: Motion) -> Motion:
-    R, p = places[i]
-    return Shift(p).motion(m).rotated(R.T)
+def _total(tree: Tree, terms: Callable[[Body], BodyRecursion], width: int, **inputs: Vector) -> list[Scalar]:
+    """Return the sums of the `terms` of all bodies, `width` numbers."""
+    rows = [[0.0] * width, *sweep(tree, terms, inputs).of_body]
+    return [ordered_sum(column) for column in zip(*rows, strict=True)]
 
 
-def _frame_in_carriers(tree: Tree, q: Vector, frame: str) -> dict[int, tuple[Mat, Vec]]:
-    """Return the pose of the frame in F of every body that carries it.
-
-    The poses are computed up the tree from the frame, so that each depends only on the joints between frame and body.
-    """
-    body, R, p = tree.frames[frame]
-    carrier_poses = {}
-    for i in tree.path(body):
-        carrier_poses[i] = R, p
-        step("pose", frame)
-        for move in reversed(tree.links[i].transform(q).moves):
-            if isinstance(move, Shift):
-                p = p + move.r
-            else:
-                assert isinstance(move, Rotation)
-                R, p = Mat(*(move.up(column) for column in R.T.rows)).T, move.up(p)
-    return carrier_poses
-
-
-def _first_moment(tree: Tree, q: Vector) -> tuple[Scalar, Vec]:
-    m: Scalar = 0.0
-    h = ZERO
-    for link, inertia, (R, p) in zip(tree.links, tree.link_inertias(q), poses(tree, q), strict=True):
-        step("h", link.name)
-        m, h = m + inertia.m, h + (p * inertia.m + R @ inertia.h)
-    return m, h
-
-
-def _centre_of_mass(m: Scalar, h: Vec) -> Vec:
-    if is_zero(m):
-        raise ModelError(NO_MASS_MESSAGE)
-    centre: Vec = h * (1.0 / m)
-    return centre
+def _moving(tree: Tree) -> Tree:
+    """Return the tree without flexible bodies that are fixed to the ground, which takes their forces."""
+    return replace(tree, flexible=tuple(body for body in tree.flexible if body.link >= 0))
 
 
 def com(tree: Tree, q: Vector) -> list[Scalar]:
     """Return the centre of mass of the moving bodies of `tree` at positions `q`, in the world."""
-    m, h = _first_moment(tree, q)
-    return list(_centre_of_mass(m, h))
+    return divide_by_mass(tree, _total(_moving(tree), body_com, 3, q=q))
 
 
 def potential_energy(tree: Tree, q: Vector) -> Scalar:
@@ -251,15 +194,7 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
 
     It is zero at the world's origin; springs in joints and between points are included.
     """
-    R, _ = tree.ground.pose(IDENTITY, ZERO)
-    _, h = _first_moment(tree, q)
-    energy = -(R @ tree.gravity).dot(h)
-    for body in tree.flexible:
-        energy = energy + body.elastic_energy(q)
-        if body.link < 0:  # the body is fixed to the ground, but its modes move
-            energy = energy - tree.gravity.dot(body.inertia(q).h)
-    for link in tree.links:
-        energy = spring_energy(link, q, energy)
+    energy = gravity_energy(tree, _total(tree, body_potential_energy, 4, q=q))
     return energy + springs.energy(tree, q) if tree.springs else energy
 
 
@@ -295,16 +230,7 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Scalar:
     v
         Velocities, nv elements.
     """
-    energy: Scalar = 0.0
-    V_F = velocities(tree, q, v)
-    for body in tree.flexible:
-        energy = energy + body.kinetic_energy(q, v, V_F[body.link] if body.link >= 0 else NO_MOTION)
-    for link, inertia, V in zip(tree.links, tree.link_inertias(q), V_F, strict=True):
-        step("T", link.name)
-        energy = energy + inertia.kinetic_energy(V)
-        if link.armature:
-            for i in link.v_index:
-                energy = energy + (0.5 * link.armature) * v[i] * v[i]
+    (energy,) = _total(tree, body_kinetic_energy, 1, q=q, v=v)
     return energy
 
 
@@ -320,18 +246,7 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    P, L = ZERO, ZERO
-    momenta = [inertia @ V for inertia, V in zip(tree.link_inertias(q), velocities(tree, q, v), strict=True)]
-    for body in tree.flexible:
-        if body.link >= 0:
-            momenta[body.link] = momenta[body.link] + body.momentum(q, v)
-    for link, link_momentum, (R, p) in zip(tree.links, momenta, poses(tree, q), strict=True):
-        step("momentum", link.name)
-        f = link_momentum.rotated(R)
-        P, L = P + f.lin, L + f.ang + p.cross(f.lin)
-    m, h = _first_moment(tree, q)
-    step("momentum")
-    return [*P, *(L - _centre_of_mass(m, h).cross(P))]
+    return momentum_about_centre(tree, _total(_moving(tree), body_momentum, 9, q=q, v=v))
 
 
 def integrate(tree: Tree, q: Vector, dv: Vector) -> list[Scalar]:
@@ -477,77 +392,88 @@ def body_frame_motions(body: Body) -> BodyRecursion:
 
 def body_jacobian(body: Body) -> BodyRecursion:
     """Return the columns of a frame's Jacobian for a `body` on its path."""
-    (X,) = yield from propagate_motion(body, "X")
-    place, _ = yield from reference_place(body, X, NO_MOTION)
+    _, view, _ = yield from view_from_frame(body, moving=False)
     step("J", body.link.name)
-    motions = [motion_at_place(place, X, Z) for Z in body.S]
+    motions = [view(Z) for Z in body.S]
     return [x for m in motions for x in (*m.lin, *m.ang)]
 
 
-def reference_place(body: Body, X: Pose, V: Motion) -> Generator[Exchange, Any, tuple[Pose, Motion]]:
-    """Return the axes and the point from which a frame's motion is seen, and their velocity in those axes.
+def view_from_frame(
+    body: Body, moving: bool
+) -> Generator[Exchange, Any, tuple[Motion, Callable[[Motion], Motion], Motion]]:
+    """Return the velocity of a body, how its motions are seen from the reference, and the reference's velocity.
 
-    The body that has the frame computes them and hands them to its ancestors.
+    The body that has the frame hands its place to its ancestors: for "local" its pose in the receiver's frame, which
+    depends on the joints between them only, otherwise the point in world axes.
 
     Parameters
     ----------
     body
         The body.
-    X
-        Its pose.
-    V
-        Its velocity.
+    moving
+        The velocities are needed.
     """
+    local = body.reference == "local"
+    wanted = ("" if local else "X") + ("V" if moving else "")
+    found = dict(zip(wanted, (yield from propagate_motion(body, wanted)) if wanted else (), strict=True))
+    (R, p), V = found.get("X", (IDENTITY, ZERO)), found.get("V", NO_MOTION)
     parts = yield FromChildren()
-    if body.seen.points:
-        ((axes, r),) = body.seen_poses
-        (R, p), m = X, motion_at_reference(V, X, (axes, r), body.reference)
-        place = {
-            "aligned": ((IDENTITY, p + R @ r), Motion(ZERO, m.lin)),
-            "local": ((R.times(axes), p + R @ r), m),
-            "world": ((IDENTITY, ZERO), NO_MOTION),
-        }[body.reference]
+    if not body.seen.points:
+        ((axes, point, velocity),) = parts
     else:
-        (place,) = parts
-    yield Send(place)
-    return place
+        ((axes, r),) = body.seen_poses
+        seen = motion_at_reference(V, (R, p), (axes, r), body.reference)
+        axes, point, velocity = {
+            "aligned": (IDENTITY, p + R @ r, Motion(ZERO, seen.lin)),
+            "local": (axes, r, seen),
+            "world": (IDENTITY, ZERO, NO_MOTION),
+        }[body.reference]
+    yield SendInwards(lambda: (*(frame_in_parent(body, axes, point) if local else (axes, point)), velocity))
+
+    def view(m: Motion) -> Motion:
+        return Shift(point).motion(m).rotated(axes.T) if local else Shift(point - p).motion(m.rotated(R))
+
+    return V, view, velocity
 
 
-def motion_at_place(place: Pose, X: Pose, m: Motion) -> Motion:
-    """Express a motion of a body at a point and in axes.
-
-    Parameters
-    ----------
-    place
-        The axes and the point.
-    X
-        Pose of the body.
-    m
-        Motion about its F.
-    """
-    (axes, point), (R, p) = place, X
-    return Shift(point - p).motion(m.rotated(R)).rotated(axes.T)
-
-
-# -- sums over all bodies, which those on the ground return; world axes
-
-
-def sum_over_bodies(body: Body, *contribution: Any) -> BodyRecursion:
-    """Return the sum over all bodies in those on the ground, and nothing in the others.
+def frame_in_parent(body: Body, R: Mat, p: Vec) -> tuple[Mat, Vec]:
+    """Return the pose of a frame in the parent's F.
 
     Parameters
     ----------
     body
         The body.
-    contribution
-        What it adds: numbers and vectors.
+    R
+        Axes of the frame in the body's F.
+    p
+        Its origin there.
     """
-    total = yield from accumulate_subtree(body, **{f"sum {i}": x for i, x in enumerate(contribution)})
-    return [x for part in total for x in (part if isinstance(part, Vec) else [part])] if body.link.parent < 0 else []
+    step("pose", body.link.name)
+    for move in reversed(body.X.moves):
+        if isinstance(move, Shift):
+            p = p + move.r
+        else:
+            assert isinstance(move, Rotation)
+            R, p = Mat(*(move.up(column) for column in R.T.rows)).T, move.up(p)
+    return R, p
+
+
+# -- terms of sums over all bodies; world axes
+
+
+def sum_over_bodies(terms: Callable[[Body], BodyRecursion]) -> Callable[[Body], BodyRecursion]:
+    """Return the work of one body that sums the `terms` of all bodies; those on the ground return the sums."""
+
+    def work(body: Body) -> BodyRecursion:
+        own = yield from terms(body)
+        (total,) = yield from accumulate_subtree(body, total=own)
+        return list(total) if body.link.parent < 0 else []
+
+    return work
 
 
 def body_kinetic_energy(body: Body) -> BodyRecursion:
-    """Return the sum of the kinetic energies; `body` adds its own."""
+    """Return the kinetic energy of the `body`."""
     (V,) = yield from propagate_motion(body, "V")
     step("T", body.link.name)
     energy, armature = body.inertia.kinetic_energy(V), body.link.armature
@@ -555,14 +481,14 @@ def body_kinetic_energy(body: Body) -> BodyRecursion:
         energy = energy + (0.5 * armature) * u * u
     if body.modes:
         energy = energy + body.modes.kinetic_energy(body.q, body.v, V)
-    return (yield from sum_over_bodies(body, energy))
+    return [energy]
 
 
 def body_potential_energy(body: Body) -> BodyRecursion:
-    """Return the sums of the first moments and of the spring energies; `body` adds its own."""
+    """Return first moment and spring energy of the `body`."""
     (X,) = yield from propagate_motion(body, "X")
     energy = spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
-    return (yield from sum_over_bodies(body, first_moment(body, X), energy))
+    return [*first_moment(body, X), energy]
 
 
 def gravity_energy(tree: Tree, total: Sequence[Scalar]) -> Scalar:
@@ -580,9 +506,9 @@ def first_moment(body: Body, X: Pose) -> Vec:
 
 
 def body_com(body: Body) -> BodyRecursion:
-    """Return the sum of the first moments; `body` adds its own."""
+    """Return the first moment of the `body`."""
     (X,) = yield from propagate_motion(body, "X")
-    return (yield from sum_over_bodies(body, first_moment(body, X)))
+    return [*first_moment(body, X)]
 
 
 def divide_by_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
@@ -604,9 +530,9 @@ def total_mass(tree: Tree) -> Scalar:
 
 
 def body_momentum(body: Body) -> BodyRecursion:
-    """Return the sums of the momenta about the world's origin and of the first moments; `body` adds its own."""
+    """Return momentum about the world's origin, and first moment of the `body`."""
     X, V = yield from propagate_motion(body, "XV")
-    return (yield from sum_in_world(body, X, momentum_in_body(body, V)))
+    return moments_in_world(body, X, momentum_in_body(body, V))
 
 
 def momentum_in_body(body: Body, V: Motion) -> Force:
@@ -615,8 +541,8 @@ def momentum_in_body(body: Body, V: Motion) -> Force:
     return rigid if body.modes is None else rigid + body.modes.momentum(body.q, body.v)
 
 
-def sum_in_world(body: Body, X: Pose, f: Force) -> BodyRecursion:
-    """Return the sums of momenta (or their rates) about the world's origin, and of the first moments.
+def moments_in_world(body: Body, X: Pose, f: Force) -> list[Scalar]:
+    """Return momentum (or its rate) about the world's origin, and first moment of a body.
 
     Parameters
     ----------
@@ -629,7 +555,7 @@ def sum_in_world(body: Body, X: Pose, f: Force) -> BodyRecursion:
     """
     step("momentum", body.link.name)
     f = about_point(-X[1], f.rotated(X[0]))
-    return (yield from sum_over_bodies(body, f.lin, f.ang, first_moment(body, X)))
+    return [*f.lin, *f.ang, *first_moment(body, X)]
 
 
 def momentum_about_centre(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:

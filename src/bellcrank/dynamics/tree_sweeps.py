@@ -453,6 +453,38 @@ def sweep(
     return SweepResults(results, places, [local.answers for local in links])
 
 
+def sweep_path(
+    tree: Tree,
+    work: Callable[[Body], BodyRecursion],
+    inputs: Mapping[str, Vector],
+    frame: str,
+    reference: str = "",
+) -> list[tuple[Link, list[Scalar]]]:
+    """Run the recursion of every body that carries a frame; return these bodies, the first on the ground, with results.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    work
+        The work of one body.
+    inputs
+        Inputs of the whole mechanism by name.
+    frame
+        Name of the frame.
+    reference
+        "aligned", "local" or "world".
+    """
+    body, R, p = tree.frames[frame]
+    links, works = [tree.links[i] for i in reversed(tree.path(body))], []
+    for link in links:
+        local = LocalLink(localise(link), link.parent, link.q_index, link.v_index, link.v_index)
+        own: dict[str, Any] = {name: local.elements(name, x) for name, x in inputs.items()}
+        seen = BodyFrames([p], [R]) if link is links[-1] else NO_FRAMES
+        works.append(work(Body(link=local.link, ground=ground_of(tree), seen=seen, reference=reference, **own)))
+    return list(zip(links, run_bodies(range(-1, len(links) - 1), works), strict=True))
+
+
 @dataclass(frozen=True)
 class SweepResults:
     """Results of all bodies."""

@@ -46,9 +46,9 @@ class BodyQuantity:
 
 
 def _sum_quantity(
-    body: Callable[[Body], BodyRecursion], width: int, last: Callable[[Tree, Sequence[Scalar]], Any]
+    terms: Callable[[Body], BodyRecursion], width: int, last: Callable[[Tree, Sequence[Scalar]], Any]
 ) -> BodyQuantity:
-    return BodyQuantity(body, SUM, (width,), last, coupled=SHARED_COORDINATES)
+    return BodyQuantity(kinematics.sum_over_bodies(terms), SUM, (width,), last, coupled=SHARED_COORDINATES)
 
 
 OVER_MASS, ABOUT_CENTRE = kinematics.divide_by_mass, kinematics.momentum_about_centre
