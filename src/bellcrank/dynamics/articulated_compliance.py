@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.dynamics.tree_sweeps import poses
-from bellcrank.model.tree import Link, Tree
+from bellcrank.model.tree import Tree
+from bellcrank.spatial.dense_matrices import dense_matrix
+from bellcrank.spatial.inertia import articulated_inertia
+from bellcrank.spatial.moves import FullRotation
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +41,10 @@ class ArticulatedCompliance:
 
     def _articulate(self) -> None:
         links, n = self.tree.links, len(self.tree.links)
-        IA = [_inertia(link, _matrix_array(R)) for link, (R, _) in zip(links, self.poses, strict=True)]
+        IA = [
+            np.array(dense_matrix(articulated_inertia(FullRotation(R).inertia(link.inertia))), float)
+            for link, (R, _) in zip(links, self.poses, strict=True)
+        ]
         self.inverse_D, self.psi, self.omega = ([np.zeros((6, 6))] * n for _ in range(3))
         for i in reversed(range(n)):
             S = self.S[i]
@@ -148,13 +154,6 @@ def sum_by_body(forces: Sequence[tuple[int, Array]]) -> dict[int, Array]:
 
 def _matrix_array(R: Mat) -> Array:
     return np.array([[*row] for row in R.rows], float)
-
-
-def _inertia(link: Link, R: Array) -> Array:
-    I, h, m = link.inertia.I, link.inertia.h, float(link.inertia.m)
-    turned = R @ np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]], float) @ R.T
-    H = _cross(R @ np.array([*h], float))
-    return np.block([[turned, H], [-H, m * np.eye(3)]])
 
 
 def _motion_shift(r: Array) -> Array:

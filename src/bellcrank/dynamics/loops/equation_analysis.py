@@ -36,7 +36,7 @@ from bellcrank.dynamics.loops.assembly import (
     relative_residual,
     search_assembly,
 )
-from bellcrank.dynamics.loops.block_algebra import pseudo_inverse, redundancy
+from bellcrank.dynamics.loops.block_algebra import independent_blocks, pseudo_inverse, redundancy
 from bellcrank.dynamics.loops.conditioning import with_usual_pivots
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names
 from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
@@ -453,15 +453,9 @@ def _connected_sets(tied: Array) -> Iterator[tuple[int, ...]]:
 
     Places that are not even tied to themselves are left out.
     """
-    remaining = [k for k in range(len(tied)) if tied[k, k]]
-    while remaining:
-        members = {remaining[0]}
-        while (
-            more := {int(j) for k in members for j in np.flatnonzero(tied[k]) if j in remaining} | members
-        ) != members:
-            members = more
-        remaining = [k for k in remaining if k not in members]
-        yield tuple(sorted(members))
+    places = np.flatnonzero(np.diag(tied))
+    for rows, _ in independent_blocks(tied[np.ix_(places, places)].astype(float)):
+        yield tuple(int(k) for k in places[rows])
 
 
 def _independent_rows(C: Array, blocks: Sequence[BlockRank], trivial: set[int]) -> tuple[int, ...]:

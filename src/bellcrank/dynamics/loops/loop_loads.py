@@ -5,7 +5,7 @@ The forces of a multiplier on both ends of a loop are dual to its row of C: they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bellcrank.dynamics import springs
 from bellcrank.dynamics.frame_pairs import common_body, frame_pair
@@ -43,12 +43,16 @@ def loop_forces(tree: Tree, rank: LoopRank, lam: Vector, q: Vector) -> list[list
         if loop.joints:
             out.append(_coordinate_force(tree, loop.joints[1], ordered_sum(x for _, x in pairs), q))
             continue
-        R = common_axes(tree, loop.a, loop.b, q)
-        force, moment = ZERO, ZERO
-        for e, x in pairs:
-            force, moment = force + e.force[0] * x, moment + e.force[1] * x
-        out.append([*(R @ force), *(R @ moment)])
+        out.append(_sum_in_world(common_axes(tree, loop.a, loop.b, q), [(e.force, x) for e, x in pairs]))
     return out
+
+
+def _sum_in_world(R: Mat, terms: Sequence[tuple[tuple[Vec, Vec], Scalar]]) -> list[Scalar]:
+    """Return the sum of forces and moments, each times a multiplier, in the axes to which R leads."""
+    force, moment = ZERO, ZERO
+    for (f, n), x in terms:
+        force, moment = force + f * x, moment + n * x
+    return [*(R @ force), *(R @ moment)]
 
 
 def joint_forces(tree: Tree, rank: LoopRank, lam: Vector, q: Vector) -> list[Scalar]:
@@ -97,12 +101,8 @@ def loop_wrenches(tree: Tree, rank: LoopRank, lam: Vector, q: Vector, v: Vector)
             continue
         R = common_axes(tree, loop.a, loop.b, q)
         step("loop force", loop.name)
-        for frame, side in ((loop.b, 0), (loop.a, 1)):
-            force, moment = ZERO, ZERO
-            for e, x in pairs:
-                f, n = (e.force, e.back)[side]
-                force, moment = force + f * x, moment + n * x
-            frame_wrenches.append((frame, [*(R @ force), *(R @ moment)]))
+        frame_wrenches.append((loop.b, _sum_in_world(R, [(e.force, x) for e, x in pairs])))
+        frame_wrenches.append((loop.a, _sum_in_world(R, [(e.back, x) for e, x in pairs])))
     for s in tree.springs:
         a, b = frame_pair(tree, s.a, s.b, q, v)
         R = common_axes(tree, s.a, s.b, q)
