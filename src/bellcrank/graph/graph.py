@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from bellcrank.nodes.tape import PARAMETERS, Tape, raise_foreign_node
 from bellcrank.parameters import Free
 from bellcrank.quoting import single_line
 from bellcrank.scalar import step
+
+if TYPE_CHECKING:
+    from bellcrank.graph.loops.statements import LoopProgram
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -302,6 +305,19 @@ class Graph:
 
     def check_whole(self) -> None:
         """Raise CompileError if the code of the graph would leave an element of an output unset."""
+
+    def loops(self) -> LoopProgram | None:
+        """Return the graph as loops (graph/loops/statements.py).
+
+        Returns
+        -------
+        LoopProgram or None
+            None if straight-line code is better.
+        """
+        from bellcrank.graph.loop_levels import roll_if_worthwhile
+
+        rolled = roll_if_worthwhile(self)
+        return rolled.program if rolled is not None else None
 
     @property
     def within(self) -> list[Graph]:

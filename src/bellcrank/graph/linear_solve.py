@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from bellcrank.graph.inline import without_calls
 from bellcrank.graph.interpreter import checked_inputs
 from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.nodes.ops import KINDS
+
+if TYPE_CHECKING:
+    from bellcrank.graph.loops.statements import LoopProgram
 
 
 class LinearSystem(LoopGraph):
@@ -34,6 +37,12 @@ class LinearSystem(LoopGraph):
     def write_out(self) -> Graph:
         """Return the equivalent graph of nodes, however large."""
         return without_calls(trace(self.name, self._body, self.inputs))
+
+    def loops(self) -> LoopProgram:
+        """Return the step as nested loops."""
+        from bellcrank.graph.loops.linear_systems import linear_system_loops
+
+        return linear_system_loops(self)
 
     @abstractmethod
     def _body(self, **given: Any) -> dict[str, Any]:

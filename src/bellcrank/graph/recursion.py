@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from bellcrank.graph.interpreter import checked_inputs
 from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import KINDS
+
+if TYPE_CHECKING:
+    from bellcrank.graph.loops.statements import LoopProgram
 
 
 @dataclass(frozen=True)
@@ -217,6 +220,12 @@ class Recursion(LoopGraph):
     def write_out(self) -> Graph:
         """Return the equivalent graph of nodes, however large."""
         return recursion_nodes.expand(self)
+
+    def loops(self) -> LoopProgram:
+        """Return the recursion as loops over the places of each run."""
+        from bellcrank.graph.loops.recursions import recursion_loops
+
+        return recursion_loops(self)
 
     @property
     def extent(self) -> str:

@@ -33,7 +33,6 @@ from bellcrank.emit.c.routine import (
 )
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.loops import loop_program
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
 
@@ -109,7 +108,7 @@ def build_routines(
 
 def routine(graph: Graph, d: Declaration) -> Routine:
     """Return the C function of `graph`, declared as `d`: rolled loops over identical parts, or straight lines."""
-    loops = loop_program(graph)
+    loops = graph.loops()
     return StraightLineText(graph, d) if loops is None else LoopText(graph, d, loops)
 
 

@@ -10,7 +10,7 @@ from bellcrank.emit.cuda.spilling import SpillStep
 from bellcrank.emit.cuda.team import BARRIER
 from bellcrank.emit.cuda.units import Unit, Units
 from bellcrank.emit.llvm.lanes import Writer
-from bellcrank.emit.llvm.multiply_add import fused
+from bellcrank.emit.llvm.llvm_printer import fused
 from bellcrank.graph import Node
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.llvm.multiply_add import single_use_products, use_counts
+from bellcrank.emit.llvm.llvm_printer import single_use_products, use_counts
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import COMPARISONS
 

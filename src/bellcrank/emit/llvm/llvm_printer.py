@@ -9,10 +9,10 @@ Calls are in calls.py, and software pipelining between blocks of states is in so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.llvm import calls, lanes, multiply_add, software_pipelining
+from bellcrank.emit.llvm import calls, lanes, software_pipelining
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
@@ -96,8 +96,8 @@ class LLVMPrinter:
         self.free_slots: list[int] = []
         self.value_names: dict[int, str] = {}  # node -> value, in the chunk being printed
         self.check_terms: list[str] = []  # terms that the chunk adds to slot 0
-        self.use_counts = multiply_add.use_counts(graph)
-        self.products = multiply_add.single_use_products(graph, self.use_counts)
+        self.use_counts = use_counts(graph)
+        self.products = single_use_products(graph, self.use_counts)
         self.fused = self._fused()
         self.inputs = [symbol(name) for name in graph.inputs]
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
@@ -390,7 +390,7 @@ class LLVMPrinter:
     def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
         """Emit a sum with its product; with `minus` the negative of it."""
         w, t = self.w, self.w.type
-        return multiply_add.fused(
+        return fused(
             node,
             product,
             self.value,
@@ -456,3 +456,66 @@ class LLVMPrinter:
         self.store_values([n for n in nodes if n.serial not in self.slots])
         for n in nodes:
             self.value_names.pop(n.serial, None)
+
+
+# -- fusion of products into sums: a multiply-add is one instruction and rounds once
+
+
+def use_counts(graph: Graph) -> dict[int, int]:
+    """Return the uses of each node of `graph`; an output counts two more, as it must exist and cannot be fused away."""
+    uses: dict[int, int] = {n.serial: 0 for n in graph.nodes}
+    for node in graph.nodes:
+        for a in node.operands:
+            uses[a.serial] += 1
+    for serial in {x.serial for array in graph.outputs.values() for x in array.flat if isinstance(x, Node)}:
+        uses[serial] += 2
+    return uses
+
+
+def single_use_products(graph: Graph, uses: Mapping[int, int]) -> dict[int, Node]:
+    """Return the product without other users that joins each sum of `graph`, by the serial number of the sum.
+
+    It is the later product, so that the other one need not wait. `uses` are the numbers of uses of each node.
+    """
+    products = {}
+    for node in graph.nodes:
+        if node.op in ("add", "sub"):
+            single = [a for a in node.operands if a.op == "mul" and uses[a.serial] == 1]
+            if single:
+                products[node.serial] = max(single, key=lambda a: a.serial)
+    return products
+
+
+def fused(
+    node: Node,
+    product: Node,
+    value: Callable[[Node | float], str],
+    negative: Callable[[str], str],
+    multiply_add: Callable[[str, str, str], str],
+    minus: bool = False,
+) -> str:
+    """Emit a sum with its product, x y + z, x y - z or z - x y, rounded once; return the name of its value.
+
+    Parameters
+    ----------
+    node
+        The sum or difference.
+    product
+        The operand x y.
+    value
+        Returns the name of an operand.
+    negative
+        Emits a negation.
+    multiply_add
+        Emits x y + z.
+    minus
+        True for the negative of it.
+    """
+    a, b = node.args
+    x, y = map(value, product.args)
+    z = value(b if a is product else a)
+    if (node.op == "sub" and a is product) is not minus:
+        z = negative(z)
+    if (node.op == "sub" and a is not product) is not minus:
+        y = negative(y)
+    return multiply_add(x, y, z)

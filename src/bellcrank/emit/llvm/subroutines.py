@@ -24,7 +24,6 @@ from bellcrank.emit.llvm.scheduling import chunks, items, order
 from bellcrank.errors import CompileError
 from bellcrank.graph import Graph, Program, Recursion
 from bellcrank.graph.inline import inline_small
-from bellcrank.graph.loops import loop_program
 from bellcrank.graph.store_coverage import REPORT_BUG
 from bellcrank.quoting import comment
 
@@ -66,7 +65,7 @@ def _function_text(
 ) -> tuple[str, int]:
     """Return the text of one function and the slots of its workspace; inner: called only by other functions."""
     _check_reads(graph)
-    if (program := loop_program(graph)) is not None:
+    if (program := graph.loops()) is not None:
         code = LoopCode(graph, program, writer(lanes, dtype), trig_width, name, called)
         return code.text(), code.size
     known_elements = known_outputs(graph) if inner else {}

@@ -45,10 +45,10 @@ PATTERN, BEGIN, REPEATS, ROWS = range(4)  # columns of the table of runs; first 
 
 def recursion_loops(r: Recursion) -> LoopProgram:
     """Return the recursion `r` as loops."""
-    return _RecursionLoops(r).program()
+    return RecursionLoops(r).program()
 
 
-class _RecursionLoops:
+class RecursionLoops:
     """Memory, tables and procedures of a recursion."""
 
     def __init__(self, r: Recursion) -> None:
@@ -67,7 +67,7 @@ class _RecursionLoops:
             (k, pattern): procedure
             for k in (ANGLES_CHANNEL, *range(len(r.outwards)))
             for pattern in self.patterns
-            if (procedure := _CellLoop(self, k, pattern).procedure()) is not None
+            if (procedure := CellLoop(self, k, pattern).procedure()) is not None
         }
 
     def program(self) -> LoopProgram:
@@ -135,10 +135,10 @@ class _RecursionLoops:
         return Element(("sent", 0), slot.times(len(self.field)).plus(self.field[channel, e]))
 
 
-class _CellLoop:
+class CellLoop:
     """Procedure for a run of cells in one channel, from `begin`, with a given number of repeats."""
 
-    def __init__(self, owner: _RecursionLoops, channel: int, pattern: tuple[int, ...]) -> None:
+    def __init__(self, owner: RecursionLoops, channel: int, pattern: tuple[int, ...]) -> None:
         self.owner, self.r, self.channel, self.pattern = owner, owner.r, channel, pattern
         self.forwards = channel == ANGLES_CHANNEL or self.r.outwards[channel]
         self.carries = channel != ANGLES_CHANNEL and self.r.tree.chained
