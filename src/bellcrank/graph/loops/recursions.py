@@ -175,7 +175,7 @@ class CellLoop:
         return Procedure(name, (self.begin, self.repeats, *self.first_rows), (loop, *stores))
 
     def counters(self, blocks: Sequence[Block]) -> tuple[Counter, ...]:
-        """Return the counters of place and table rows; an inward loop begins with the last ones of the run."""
+        """Return the counters of place and table rows that `blocks` use; an inward loop begins with the last ones."""
         read = {x.array for block in blocks for x in block.reads if isinstance(x, Element)}
         counters = [(self.place, self.begin, len(self.pattern))]
         for row, first_row, cell in zip(self.rows, self.first_rows, self.pattern, strict=True):
