@@ -20,35 +20,36 @@ from bellcrank.parameters import has_free
 if TYPE_CHECKING:
     from bellcrank.model import Mechanism, Tree
 
-# -- thresholds: the unit, the reason, and where the value was measured
+# -- thresholds: the unit, the reason, and where the value was measured, if there is a record
 
 # Operations above which bodies share their code. Straight-line code of this size takes a second to compile, and runs no
 # faster, because it exceeds the instruction cache. Measured on chains of 1 to 100,000 bodies (docs/size.md).
 MAX_STRAIGHT_OPERATIONS = 25_000
-# Numbers that straight-line code may read and write: each costs many operations to compile (docs/size.md).
+# Numbers that straight-line code may read and write: each costs many operations to compile. No record.
 MAX_STRAIGHT_NUMBERS = 1_000
 # Numbers that one body returns at most: its pose. It gives an upper bound without a search for link classes.
 MAX_BODY_NUMBERS = 16
-# Bodies per link class, on average, from which shared code is shorter. Measured on random trees (docs/size.md).
+# Bodies per link class, on average, from which shared code is much shorter. No record.
 MIN_BODIES_PER_CLASS = 4
-# Ratio of straight-line code to its limits from which code is rolled even if most bodies differ (docs/size.md).
+# Ratio of straight-line code to its limits from which code is rolled even if most bodies differ. No record.
 FAR_TOO_LONG_RATIO = 10.0
 # Operations above which a matrix is computed column by column. The limit is higher than that of other quantities,
-# because straight-line code uses the zeros of the matrix. Measured on chains of 60 to 300 bodies (docs/size.md).
+# because straight-line code uses the zeros of a matrix and runs faster. No record.
 MAX_MATRIX_OPERATIONS = 250_000
-# Operations of the equations of a mechanism with loops above which their passes over the tree are rolled. The limit is
-# higher than that of a tree, because a rolled pass for a loop equation also computes the bodies that the equation does
-# not move. Measured on tied trees and four-bar chains (docs/size.md).
+# Estimated operations of a mechanism with loops above which the passes over its tree are rolled. The limit is higher
+# than that of a tree: straight-line code omits the bodies that a loop equation does not move, and simplifies the rest.
+# From 33,000 to 106,000 operations (tied_tree:31 to 95, track:60) it is 1.4 to 8 times as fast as rolled passes, and
+# compiled in the same second (docs/size.md).
 MAX_LOOP_OPERATIONS = 100_000
-# Ratio of the work of these rolled passes to straight-line code up to which they pay (docs/size.md).
+# Ratio of the work of these rolled passes to straight-line code up to which they pay. No record.
 MAX_WORK_RATIO = 3.0
-# Bodies from which forces on frames use passes over all bodies instead of the path of each frame to the ground.
-# Measured on chains of bodies with cables (docs/size.md).
+# Bodies from which forces on frames use passes over all bodies instead of the path of each frame to the ground. Cables
+# on 100 and 300 bodies were measured (docs/size.md).
 MIN_PASS_BODIES = 64
-# Identical force elements from which their law is a loop; fewer are written out (docs/size.md).
+# Identical force elements from which their law is a loop; fewer are written out. No record.
 MIN_KIND_ELEMENTS = 4
-# Wrenches on one body that a rolled pass receives one by one; more are added up first, so that few bodies with many
-# elements do not become a link class of their own (docs/size.md).
+# Wrenches on one body that a rolled pass receives one by one; more are added up first, so that a body with many
+# elements does not become a class with long code. No record.
 MAX_BODY_WRENCHES = 8
 
 # -- forms of code
