@@ -41,12 +41,7 @@ TEXT_TARGETS: dict[str, Callable[[Sheet, int], str]] = {
     "sympy": sympy.source,
     "c": ctext.source,
 }
-DEFAULT_DIGITS = {
-    "latex": 6,
-    "python": 13,
-    "sympy": 13,
-    "c": 13,
-}  # significant digits of numbers that have no shorter form
+DEFAULT_DIGITS = {"latex": 6}  # significant digits of numbers that have no shorter form; 13 in other targets
 
 
 def motion_graph(mechanism: Mechanism) -> Graph:

@@ -21,6 +21,7 @@ from bellcrank.build.recursion_layout import (
     lay_out_recursion,
     path_tree,
 )
+from bellcrank.dynamics.kinematics import body_frame_motions
 from bellcrank.dynamics.quantities import POSITIONS, QUANTITIES
 from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes
 from bellcrank.dynamics.recursion.recursion_table import (
@@ -238,17 +239,8 @@ def _sum_terms(terms: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def rolled_function_graph(
-    name: str,
-    tree: Tree,
-    body: Callable[..., Any],
-    quantity: str,
-    inputs: dict[str, Shape],
-    frames: Sequence[str] = (),
-    parameters: Collection[str] = (),
-    results: int = 0,
-) -> Graph:
-    """Return the recursion of a function that is defined for one body.
+def frame_graph(name: str, tree: Tree, frames: Sequence[str], parameters: Collection[str], width: int) -> Graph:
+    """Return the graph (q, v, p) -> motion of frames.
 
     Parameters
     ----------
@@ -256,21 +248,16 @@ def rolled_function_graph(
         Name of the graph.
     tree
         The tree of the mechanism.
-    body
-        The function, for one body.
-    quantity
-        Name of the output.
-    inputs
-        Shapes of the inputs.
     frames
-        Frames on which wrenches act, or with `results` frames whose motion is returned.
+        The frames.
     parameters
         Free parameters of the model.
-    results
-        Results for each frame; 0 for results for each coordinate.
+    width
+        Numbers for each frame: MOTION_RESULTS or MOTION_AND_AXES_RESULTS.
     """
-    request = LayoutRequest((), frames, results > MOTION_RESULTS, FRAMES, results) if results else LayoutRequest(frames)
-    return recursion(name, tree, body, quantity, inputs, request, parameters)
+    shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
+    request = LayoutRequest((), frames, width > MOTION_RESULTS, FRAMES, width)
+    return recursion(name, tree, body_frame_motions, "frames", shapes, request, parameters)
 
 
 def recursion(

@@ -19,9 +19,8 @@ import numpy as np
 
 from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_RESULTS
-from bellcrank.build.rolled_recursion import rolled_function_graph, rolled_graph
+from bellcrank.build.rolled_recursion import frame_graph, rolled_graph
 from bellcrank.dynamics.frame_pairs import FrameEnd
-from bellcrank.dynamics.kinematics import body_frame_motions
 from bellcrank.dynamics.recursion.link_classes import folding_values
 from bellcrank.dynamics.springs import stretch_energy, tension_force
 from bellcrank.graph.cells import RESULT
@@ -65,11 +64,8 @@ def graph_with_springs(
     """
     ends = [end for s in tree.springs for end in (s.a, s.b)]
     tree_without_springs, free = replace(tree, springs=()), {"p": parameters.leaves} if parameters else {}
-    shapes: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,)}
     moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion has no results for frames on the ground
-    end_motions = rolled_function_graph(
-        f"{name}.ends", tree_without_springs, body_frame_motions, "ends", shapes, moving, parameters, MOTION_RESULTS
-    )
+    end_motions = frame_graph(f"{name}.ends", tree_without_springs, moving, parameters, MOTION_RESULTS)
     is_energy = quantity == "potential_energy"  # energies of springs are added; no forces act
     spring_graph = _spring_loops(
         f"{name}.springs", tree.springs, parameters, *((_spring_energy, 1) if is_energy else (_spring_wrenches, 12))
@@ -81,7 +77,7 @@ def graph_with_springs(
     )
 
     def body(**given: Any) -> dict[str, Any]:
-        end_values = list(end_motions.call(q=given["q"], v=given.get("v", [0.0] * tree.nv), **free)["ends"])
+        end_values = list(end_motions.call(q=given["q"], v=given.get("v", [0.0] * tree.nv), **free)["frames"])
         rows = iter(end_values[k : k + 6] for k in range(0, len(end_values), 6))
         all_ends = [
             x for end in ends for x in (_ground_frame_motion(tree, end) if tree.frames[end][0] < 0 else next(rows))

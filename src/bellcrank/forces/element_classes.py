@@ -32,7 +32,11 @@ def class_key(e: Element) -> Hashable:
 
 def varying_numbers(part: Any) -> list[Scalar]:
     """Return the numbers of `part` that may differ within its class, always in the same order."""
-    return list(_iterate_numbers(part))
+    numbers: list[Scalar] = []
+    for f in _searched_fields(part):
+        value = getattr(part, f.name)
+        numbers += _flatten(value) if _holds_numbers(f) else varying_numbers(value)
+    return numbers
 
 
 def replace_numbers(part: Any, values: Iterator[Scalar]) -> Any:
@@ -52,15 +56,6 @@ def may_hide_parameters(part: Any) -> bool:
     if not _is_package_part(part):
         return callable(part) or is_dataclass(part) or isinstance(part, Free)
     return any(may_hide_parameters(getattr(part, f.name)) for f in _searched_fields(part) if not _holds_numbers(f))
-
-
-def _iterate_numbers(part: Any) -> Iterator[Scalar]:
-    for f in _searched_fields(part):
-        value = getattr(part, f.name)
-        if _holds_numbers(f):
-            yield from _flatten(value)
-        elif _is_package_part(value):
-            yield from _iterate_numbers(value)
 
 
 def _structure_key(part: Any) -> Hashable:

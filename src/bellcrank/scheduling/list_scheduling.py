@@ -11,7 +11,7 @@ schedule: effort is counted, never timed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from bellcrank.graph import Graph, Recursion
 from bellcrank.scheduling import recursion_tasks
@@ -117,12 +117,8 @@ def list_schedule(todo: Tasks, machine: Machine) -> Schedule:
 
 def single_processor(todo: Tasks, machine: Machine) -> Schedule:
     """Return the schedule of the tasks `todo` with everything on the first processor of a `machine`."""
-    start, finish, time = [], [], 0.0
-    for task in todo:
-        start.append(time)
-        time += task.work(machine.cost)
-        finish.append(time)
-    return Schedule(todo, machine, (0,) * len(todo), tuple(start), tuple(finish), ())
+    times = tuple(accumulate((task.work(machine.cost) for task in todo), initial=0.0))
+    return Schedule(todo, machine, (0,) * len(todo), times[:-1], times[1:], ())
 
 
 def fixed_order_schedule(todo: Tasks, machine: Machine, where: Sequence[int]) -> Schedule:

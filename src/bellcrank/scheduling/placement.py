@@ -7,7 +7,7 @@ occupy the channels of their routes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bellcrank.scheduling.machines import Channel, Machine, busy_ends
 from bellcrank.scheduling.task import Tasks
@@ -177,12 +177,13 @@ class Placement:
 
     def _soonest(self, i: int, p: int) -> float:
         """Return the finish time of task i on processor p if all channels were free."""
-        ready, work, hops = 0.0, self.plan.work[i], self.plan.machine.topology.hops(p)
-        for j in self.plan.needs[i]:
-            arrival = self.finish[j] + self.plan.send[j] * hops[self.where[j]]
-            if arrival > ready:
-                ready = arrival
-        return self.processors[p].free(ready, work) + work
+        hops, send = self.machine.topology.hops(p), self.plan.send
+        return self._end(i, p, (self.finish[j] + send[j] * hops[self.where[j]] for j in self.plan.needs[i]))
+
+    def _end(self, i: int, p: int, arrivals: Iterable[float]) -> float:
+        """Return the finish time of task i on processor p if its values arrive at these times."""
+        work = self.plan.work[i]
+        return self.processors[p].free(max(arrivals, default=0.0), work) + work
 
     def schedule(self) -> Schedule:
         """Return the schedule."""
@@ -211,12 +212,8 @@ class Placement:
 
     def _finish(self, i: int, p: int) -> float:
         """Return the finish time of task i on processor p if its messages did not hinder each other."""
-        ready, work = 0.0, self.plan.work[i]
-        for j in self.plan.needs[i]:
-            arrival = self.finish[j] if self.where[j] == p or not self.plan.send[j] else self._arrival(j, p)
-            if arrival > ready:
-                ready = arrival
-        return self.processors[p].free(ready, work) + work
+        needs, send = self.plan.needs[i], self.plan.send
+        return self._end(i, p, (self._arrival(j, p) if send[j] else self.finish[j] for j in needs))
 
     def _arrival(self, j: int, p: int) -> float:
         if self.where[j] == p:

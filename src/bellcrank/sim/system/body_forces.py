@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bellcrank.build.rolled_recursion import rolled_function_graph
+from bellcrank.build.recursion_layout import LayoutRequest
+from bellcrank.build.rolled_recursion import recursion
 from bellcrank.dynamics import force_field
 from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.errors import InputError
@@ -51,7 +52,6 @@ def law_forces(mechanism: Mechanism, law: ForceLaw, q: Sequence[Scalar], v: Sequ
     if mechanism.parameters or not uses_recursions(mechanism, q):
         return force_field.field_forces(tree, law, list(q), list(v))
     shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "v": (tree.nv,)}
-    graph = rolled_function_graph(
-        f"{mechanism.name}.everywhere", tree, force_field.field_recursion(law), "everywhere", shapes
-    )
+    name, body = f"{mechanism.name}.everywhere", force_field.field_recursion(law)
+    graph = recursion(name, tree, body, "everywhere", shapes, LayoutRequest())
     return list(graph.call(q=list(q), v=list(v))["everywhere"])

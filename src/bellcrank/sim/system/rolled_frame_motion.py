@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from bellcrank.build import policy
-from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS
-from bellcrank.build.rolled_recursion import rolled_function_graph
+from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS, LayoutRequest
+from bellcrank.build.rolled_recursion import frame_graph, recursion
 from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.frame_pairs import FrameEnd
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 def uses_recursions(mechanism: Mechanism, q: Sequence[Scalar]) -> bool:
@@ -32,19 +30,8 @@ def outward_graph(mechanism: Mechanism, frames: Sequence[str]) -> Graph:
 
     The numbers of frames on the ground are meaningless.
     """
-    tree = mechanism.tree
-    shapes: Shapes = {"q": (tree.nq,), "v": (tree.nv,)}
-    name = f"{mechanism.name}.frames"
-    return rolled_function_graph(
-        name,
-        tree,
-        kinematics.body_frame_motions,
-        "frames",
-        shapes,
-        list(frames),
-        mechanism.parameters,
-        MOTION_AND_AXES_RESULTS,
-    )
+    name, free = f"{mechanism.name}.frames", mechanism.parameters
+    return frame_graph(name, mechanism.tree, list(frames), free, MOTION_AND_AXES_RESULTS)
 
 
 def call_graph(mechanism: Mechanism, graph: Graph, **given: Any) -> list[Scalar]:
@@ -111,14 +98,7 @@ def generalised_forces(
         Positions.
     """
     tree, frames = mechanism.tree, [frame for frame, _ in acts]
-    shapes: Shapes = {"q": (tree.nq,), "wrench": (len(acts), 6)}
-    graph = rolled_function_graph(
-        f"{mechanism.name}.felt",
-        tree,
-        kinematics.body_generalised_forces,
-        "felt",
-        shapes,
-        frames,
-        mechanism.parameters,
-    )
+    shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(acts), 6)}
+    body, request = kinematics.body_generalised_forces, LayoutRequest(frames)
+    graph = recursion(f"{mechanism.name}.felt", tree, body, "felt", shapes, request, mechanism.parameters)
     return call_graph(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])
