@@ -43,8 +43,8 @@ def progress_message(what: str, progress: Any = None) -> Iterator[None]:
     if not (progress is None or progress is True) or not sys.stderr.isatty() or getattr(_inside, "busy", False):
         yield
         return
-    finished = threading.Event()
-    message_thread = _MessageThread(what, finished)
+    finished, displayed = threading.Event(), threading.Event()
+    message_thread = threading.Thread(target=_repeat_message, args=(what, finished, displayed), daemon=True)
     _inside.busy = True
     message_thread.start()
     try:
@@ -53,7 +53,7 @@ def progress_message(what: str, progress: Any = None) -> Iterator[None]:
         _inside.busy = False
         finished.set()
         message_thread.join()
-        if message_thread.displayed:
+        if displayed.is_set():
             _show("")
 
 
@@ -110,15 +110,10 @@ def garbage_collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-class _MessageThread(threading.Thread):
-    """Thread that prints the work and its duration."""
-
-    def __init__(self, what: str, over: threading.Event) -> None:
-        super().__init__(daemon=True)
-        self.what, self.over, self.displayed = what, over, False
-
-    def run(self) -> None:
-        began, wait = time.monotonic(), DISPLAY_DELAY_SECONDS
-        while not self.over.wait(wait):
-            self.displayed, wait = True, MESSAGE_INTERVAL_SECONDS
-            _show(f"{self.what} ... {time.monotonic() - began:.0f} s")
+def _repeat_message(what: str, finished: threading.Event, displayed: threading.Event) -> None:
+    """Show the work and its duration until it is `finished`."""
+    began, wait = time.monotonic(), DISPLAY_DELAY_SECONDS
+    while not finished.wait(wait):
+        displayed.set()
+        wait = MESSAGE_INTERVAL_SECONDS
+        _show(f"{what} ... {time.monotonic() - began:.0f} s")

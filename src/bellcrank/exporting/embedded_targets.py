@@ -19,7 +19,7 @@ from bellcrank.emit.c.package import Package
 from bellcrank.errors import InputError
 from bellcrank.exporting import compilers
 from bellcrank.exporting.compilers import compiler_command, host_platform
-from bellcrank.exporting.model_header import header_text, step_macros
+from bellcrank.exporting.fmu import header_text, step_macros
 
 GCC, SIZE, QEMU = "arm-none-eabi-gcc", "arm-none-eabi-size", "qemu-system-arm"
 # gcc options of a processor, and QEMU's board with it. An M4F has hardware for single precision, an M7 for both.
@@ -50,12 +50,6 @@ def missing_tools() -> list[str]:
     return [name for name in (GCC, SIZE, QEMU) if shutil.which(name) is None]
 
 
-def require_tools() -> None:
-    """Raise an error if a tool for an emulated run is not installed."""
-    if missing := missing_tools():
-        raise InputError(f"report: {', '.join(missing)} not found; on Debian: {DEBIAN_INSTALL}.")
-
-
 def host_size(package: Package) -> Measurement:
     """Return the size of `package` compiled for this computer, without a run."""
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
@@ -80,7 +74,8 @@ def emulate(package: Package, processor: str, steps: int = REPORT_STEPS, inputs:
     inputs
         Values of the machine's inputs; their defaults if empty.
     """
-    require_tools()
+    if missing := missing_tools():
+        raise InputError(f"report: {', '.join(missing)} not found; on Debian: {DEBIAN_INSTALL}.")
     flags, board = PROCESSORS[processor]
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as name:
         folder = _write_sources(package, Path(name))

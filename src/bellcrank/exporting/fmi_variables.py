@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,8 +84,3 @@ class FmiVariables:
 def bit_positions(bits: int) -> tuple[int, ...]:
     """Return the positions of the ones in `bits`."""
     return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)
-
-
-def used_units(variables: Sequence[FmiVariable]) -> list[str]:
-    """Return the units of `variables`, sorted."""
-    return sorted({v.unit for v in variables if v.unit})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.c.exported_program import ExportedProgram
-from bellcrank.exporting.fmi_variables import FmiVariable, FmiVariables, used_units
+from bellcrank.exporting.fmi_variables import FmiVariable, FmiVariables
 from bellcrank.exporting.unit_parser import parse_unit
 from bellcrank.quoting import xml
 from bellcrank.version import __version__
@@ -83,7 +83,7 @@ def build_description(about: FmuFacts) -> str:
 def unit_definitions(variables: FmiVariables) -> str:
     """Return the UnitDefinitions element for all units of `variables`."""
     elements = []
-    for name in used_units(variables.all):
+    for name in sorted({v.unit for v in variables.all if v.unit}):
         unit = parse_unit(name)
         if unit is None:
             elements.append(xml_element("Unit", name=name))
@@ -99,11 +99,6 @@ def default_experiment(about: FmuFacts) -> str:
     return xml_element(
         "DefaultExperiment", startTime="0", stopTime="1", tolerance=tolerance, stepSize=about.stepper.step
     )
-
-
-def number_list(numbers: Iterable[int]) -> str:
-    """Return `numbers` separated by blanks."""
-    return " ".join(map(str, numbers))
 
 
 def _description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
@@ -145,7 +140,7 @@ def _variable(v: FmiVariable, version: int) -> str:
 
 def _unknown(word: str, reference: str, v: FmiVariable, first: int) -> str:
     """Return an unknown with its dependencies; an empty list means that there are none, and is not left out."""
-    dependencies = number_list(k + first for k in v.depends)
+    dependencies = " ".join(str(k + first) for k in v.depends)
     return f'<{word} {reference}="{v.reference + first}" dependencies="{dependencies}"/>'
 
 

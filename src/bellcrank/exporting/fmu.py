@@ -23,7 +23,6 @@ from bellcrank.exporting import compilers, cost_estimates, fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, host_platform
 from bellcrank.exporting.export_content import Export, ignore_progress
 from bellcrank.exporting.fmi_variables import FmiVariables
-from bellcrank.exporting.model_header import header_text, step_macros
 from bellcrank.graph import Graph, Ports
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline
@@ -206,6 +205,19 @@ def model_header(package: Package, token: str, version: int) -> str:
         result_arguments = results or [MACRO_ARGUMENTS[x] for x in text.graph.outputs]
         macros[f"MODEL_{word.upper()}({head})"] = f"{text.name}({', '.join([*given, *result_arguments])})"
     return f"/* {package.title} */\n{header_text(package, macros)}"
+
+
+def step_macros(package: Package) -> dict[str, object]:
+    """Return the macros that call the two functions of `package` for its start and its steps."""
+    arguments = ", ".join(f"({x})" for x in package.struct_parameters)
+    functions = ("rest", "advance")
+    return {f"MODEL_{word.upper()}(s, u, p)": f"{package.name}_{word}({arguments})" for word in functions}
+
+
+def header_text(package: Package, macros: Mapping[str, object]) -> str:
+    """Return a header that includes that of `package` and defines `macros`."""
+    lines = [f"#define {word} {text}".rstrip() for word, text in macros.items()]
+    return "\n".join([f'#include "{package.name}.h"\n', *lines, ""])
 
 
 def event_macros(ports: Ports) -> dict[str, str]:

@@ -42,8 +42,7 @@ class LoopFile:
     source: str
     loops: tuple[tuple[str, str, str], ...]  # frame, frame, type
     joints: tuple[tuple[str, str], ...]  # name, type
-    motors: tuple[str, ...]
-    unknown: tuple[str, ...]
+    lines: tuple[ReportLine, ...]  # about keys that are not used
 
 
 def find_loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile | None:
@@ -115,9 +114,14 @@ def _read(data: bytes, source: str) -> LoopFile:
         if not all(isinstance(link, str) for link in pair):
             raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
     loops = tuple((a, b, kind) for (a, b), kind in zip(pairs, kinds, strict=True))
-    unknown_keys = tuple(key if isinstance(key, str) else brief(key) for key in content if key not in KEYS)
-    retyped, motors = tuple(zip(names, types, strict=True)), tuple(_texts(content, "name_mot", source))
-    return LoopFile(source, loops, retyped, motors, unknown_keys)
+    lines = []
+    if motors := _texts(content, "name_mot", source):
+        lines.append(ReportLine("name_mot", f"not used: which joints have motors ({', '.join(motors)})"))
+    for key in content:
+        if key not in KEYS:
+            name = key if isinstance(key, str) else brief(key)
+            lines.append(ReportLine(name, f"not used: not a known key ({source})", "warning"))
+    return LoopFile(source, loops, tuple(zip(names, types, strict=True)), tuple(lines))
 
 
 def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
@@ -155,10 +159,5 @@ def loop_file_closures(loop_file: LoopFile, links: Sequence[str]) -> LoopClosure
         result.loops.append(Loop(name, held, f"{name}.a", f"{name}.b"))
         text = f"{kind}: {held}, {EQUATIONS[held]} equations (from {loop_file.source})"
         result.lines.append(ReportLine(f'closed_loop "{name}"', text))
-    if loop_file.motors:
-        text = f"not used: which joints have motors ({', '.join(loop_file.motors)})"
-        result.lines.append(ReportLine("name_mot", text))
-    result.lines += [
-        ReportLine(key, f"not used: not a known key ({loop_file.source})", "warning") for key in loop_file.unknown
-    ]
+    result.lines += loop_file.lines
     return result
