@@ -70,7 +70,7 @@ TOO_LARGE = {
     "schedule excavator --no-page --machine triangle:99999": "at most 20,000 processors",
     f"schedule excavator --no-page --machine complete:{'9' * 5000}": "at most 20,000 processors",
     "schedule excavator --no-page --machine complete:100000000000": "at most 20,000 processors",
-    "bench excavator --rows 99999999999": "this computer has",
+    "bench excavator --rows 99999999999": "GB are free; take fewer rows",
     "count chain:1000 -q mass_matrix -m crba": "operations, and at most 10,000,000 are",
     "drive excavator:": 'nothing after its colon. Write "excavator"',
     "drive chain:": "nothing after its colon",
