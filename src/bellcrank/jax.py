@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
-from bellcrank.build.wrapped_arguments import leading_shape, named_arguments
+from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
 from bellcrank.emit.cpu.xla import Handler
 from bellcrank.errors import InputError, brief
 from bellcrank.optional_imports import optional_import
@@ -87,7 +87,7 @@ def _array(what: str, x: Any, dtype: Any) -> Any:
 
 def _broadcast(signature: Any, arrays: Sequence[Any]) -> list[Any]:
     """Check the shapes and broadcast the leading axes."""
-    lead, _ = leading_shape(signature, arrays, np.broadcast_shapes, ValueError)
+    lead, _ = leading_shapes(signature, arrays, np.broadcast_shapes)
     pairs = zip(arrays, signature.inputs.values(), strict=True)
     return [jax.numpy.broadcast_to(a, (*lead, *shape)) for a, shape in pairs]
 

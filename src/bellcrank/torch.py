@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bellcrank.buffers import poisoned
 from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
-from bellcrank.build.wrapped_arguments import leading_shape, named_arguments
+from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
 from bellcrank.errors import InputError, brief
 from bellcrank.optional_imports import optional_import
 
@@ -129,15 +129,10 @@ def _broadcast(signature: Any, tensors: Sequence[Any]) -> list[Any]:
             raise InputError(
                 f'{signature.name}: input "{name}" is on {a.device}, but others are on {device}: call a.to("{device}").'
             )
-    lead, heads = leading_shape(signature, tensors, _broadcast_shapes, RuntimeError)
-    if all(head == heads[0] for head in heads):
+    lead, heads = leading_shapes(signature, tensors, torch.broadcast_shapes)
+    if all(head == lead for head in heads):
         return list(tensors)
     return [a.expand((*lead, *shape)) for a, shape in zip(tensors, signature.inputs.values(), strict=True)]
-
-
-def _broadcast_shapes(*shapes: tuple[int, ...]) -> Any:
-    """Return the common shape; equal shapes, the usual case, need no call of PyTorch."""
-    return shapes[0] if all(shape == shapes[0] for shape in shapes) else torch.broadcast_shapes(*shapes)
 
 
 def operator(function: DifferentiableFunction) -> Any:

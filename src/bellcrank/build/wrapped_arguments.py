@@ -18,8 +18,8 @@ def named_arguments(kernel: Any, args: Sequence[Any], named: dict[str, Any]) -> 
     return {name: arguments[name] for name in names}
 
 
-def leading_shape(
-    signature: Any, arrays: Sequence[Any], broadcast: Callable[..., Any], error: type[Exception]
+def leading_shapes(
+    signature: Any, arrays: Sequence[Any], broadcast: Callable[..., Any]
 ) -> tuple[Any, list[tuple[int, ...]]]:
     """Check the shapes of the inputs of a kernel.
 
@@ -30,9 +30,7 @@ def leading_shape(
     arrays
         Its inputs.
     broadcast
-        Function that broadcasts shapes.
-    error
-        The error that it raises.
+        Function that broadcasts shapes, of numpy or PyTorch.
 
     Returns
     -------
@@ -45,8 +43,10 @@ def leading_shape(
             raise InputError(f'{signature.name}: input "{name}" has shape {tuple(a.shape)}; expected {expected}.')
     shapes = signature.inputs.values()
     heads = [tuple(a.shape[: a.ndim - len(shape)]) for a, shape in zip(arrays, shapes, strict=True)]
+    if all(head == heads[0] for head in heads):
+        return heads[0], heads
     try:
         return broadcast(*heads), heads
-    except error:
+    except (ValueError, RuntimeError):
         shown = ", ".join(f"{name} {head}" for name, head in zip(signature.inputs, heads, strict=True))
         raise InputError(f"{signature.name}: leading axes do not broadcast: {shown}.") from None

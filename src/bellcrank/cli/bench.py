@@ -88,7 +88,9 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
 
     jobs = []
     timed = TIMED_QUANTITIES if method_name not in METHODS else METHODS[method_name].solves
-    for q in map(quantity, names or [name for name in timed if name in TIMED_QUANTITIES and _needs_no_joints(m, name)]):
+    needs_more = ("inverse_dynamics",) if m.loops else ()  # with loops, inverse dynamics needs the driven joints
+    usual = [name for name in timed if name in TIMED_QUANTITIES and name not in needs_more]
+    for q in map(quantity, names or usual):
         able = candidates(q.name, m.tree)
         if method_name == "auto":
             able = [choose_graph(m, Request(q.name, frame=frame if q.option == "frame" else ""))[0]]
@@ -96,11 +98,6 @@ def _jobs(m: Mechanism, names: list[str] | None, method_name: str, frame: str) -
             able = [method(method_name, q.name, m.tree)]
         jobs += [(q, solver) for solver in able]
     return jobs
-
-
-def _needs_no_joints(m: Mechanism, name: str) -> bool:
-    """Return whether the quantity needs no more arguments: with loops, inverse dynamics needs the driven joints."""
-    return not (m.loops and name == "inverse_dynamics")
 
 
 def _print_step_timings(steps: list[StepTiming]) -> None:

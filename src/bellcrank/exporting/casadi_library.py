@@ -110,7 +110,7 @@ class CasadiFunction:
 
     def interface_code(self, routine: Routine) -> str:
         """Return the C functions of CasADi's interface; `routine` is the routine that they call."""
-        patterns = [dense_pattern(*shape) for _, shape in self.inputs]
+        patterns = [[*shape, 1] for _, shape in self.inputs]  # dense
         patterns += [sparse_pattern(array.reshape(matrix_shape(array.shape))) for array in self.graph.outputs.values()]
         offsets = np.cumsum([0, *map(len, patterns)])[:-1]
         names = [*(name for name, _ in self.inputs), *self.graph.outputs]
@@ -155,11 +155,6 @@ def column_major_order(shape: Sequence[int]) -> list[int]:
 def is_structural(x: Any) -> bool:
     """Return whether the element `x` of a result is a structural nonzero."""
     return isinstance(x, Node) or x != 0.0
-
-
-def dense_pattern(rows: int, columns: int) -> list[int]:
-    """Return CasADi's pattern of a dense matrix with `rows` rows and `columns` columns."""
-    return [rows, columns, 1]
 
 
 def sparse_pattern(array: Array) -> list[int]:
