@@ -129,11 +129,6 @@ class Hub:
         except QueueFullError:
             viewer.gone.set()
 
-    def send_all(self, kind: str, **content: Any) -> None:
-        """Send a message of type `kind` with fields `content` to all pages."""
-        for viewer in self.viewers.values():
-            self.send(viewer, kind, **content)
-
     def send_roles(self) -> None:
         """Send the roles to all pages if they have changed."""
         for who in self.helm.refused:
@@ -151,7 +146,8 @@ class Hub:
         settings = self.session.current_settings()
         if settings != self._settings:
             self._settings = settings
-            self.send_all("settings", **settings)
+            for viewer in self.viewers.values():
+                self.send(viewer, "settings", **settings)
 
     # -- one page
 
