@@ -251,6 +251,23 @@ def solve(M: Rows, b: Vector, names: Sequence[str], divide: bool = False) -> lis
         As in `factorise`.
     """
     L, D, inverse_D = factorise(M, names, divide)
+    return substitute(L, b, names, (lambda x, k: x / D[k]) if divide else (lambda x, k: x * inverse_D[k]))
+
+
+def substitute(L: Rows, b: Vector, names: Sequence[str], divided: Callable[[Scalar, int], Scalar]) -> list[Scalar]:
+    """Return x with L^T D L x = b.
+
+    Parameters
+    ----------
+    L
+        Factor of `factorise`.
+    b
+        Right-hand side.
+    names
+        Body of each coordinate.
+    divided
+        Function (x, k) -> x / D[k].
+    """
     x = list(b)
     for k in reversed(range(len(x))):
         step("L", names[k])
@@ -258,7 +275,7 @@ def solve(M: Rows, b: Vector, names: Sequence[str], divide: bool = False) -> lis
             x[i] = x[i] - l * x[k]
     for k in range(len(x)):
         step("a", names[k])
-        x[k] = x[k] / D[k] if divide else x[k] * inverse_D[k]
+        x[k] = divided(x[k], k)
         for i, l in L[k].items():
             x[k] = x[k] - l * x[i]
     return x

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.errors import InputError
-from bellcrank.scalar import Scalar, is_zero
+from bellcrank.scalar import Scalar, is_zero, where
 
 State = list[Scalar]
 Rate = Callable[[Scalar, State], State]
@@ -171,6 +171,13 @@ def minus(a: State, b: State) -> State:
 def times(k: Scalar, a: State) -> State:
     """Return `k` `a`."""
     return [k * x for x in a]
+
+
+def select(condition: Scalar, new: Any, old: Any) -> Any:
+    """Return `new` where the `condition` holds, else `old`, for numbers or states."""
+    if isinstance(new, list):
+        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
+    return where(condition, new, old)
 
 
 def hermite_polynomial(y0: State, hf0: State, y1: State, hf1: State, bump: State | None = None) -> list[State]:

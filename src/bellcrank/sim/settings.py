@@ -34,9 +34,10 @@ class Solver:
     step : float, optional
         Fixed step, s (default 1 ms); with a tolerance, the first step.
     tolerance : float, optional
-        Error tolerance; the integrator then chooses its steps.
+        Error tolerance; the integrator then chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6).
     max_steps : int, optional
-        Largest number of steps that a run with adaptive steps or events may try.
+        Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
+        100,000 for each second); the run then ends with the reason "too many steps".
     method : str, default "auto"
         Method of forward dynamics.
     form : {"auto", "minimal", "projected", "lagrange"}
@@ -74,11 +75,12 @@ class Saving:
     Parameters
     ----------
     every : float or "step", optional
-        Seconds between rows.
+        Seconds between rows of the record (default: every step, or 1000 rows with adaptive steps).
     keep : {"rows", "final"}, optional
         "final" keeps only the end of each run.
     summary : sequence of str
-        Values that summarise each run, as in ["max(elbow.tau)"].
+        Values that summarise each run, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean,
+        rms or final of any column.
     """
 
     every: float | str | None = None
@@ -136,6 +138,14 @@ def _merged(
                 "Leave one out."
             )
     return with_shortcuts(given or defaults, shortcuts)
+
+
+def check_options(given: Mapping[str, Any], unused: Sequence[str] = ()) -> None:
+    """Raise a TypeError if one of the settings `given` is not one of RunOptions, or is `unused` here."""
+    known = [name for name in RunOptions.__annotations__ if name not in unused]
+    for name in given:
+        if name not in known:
+            raise TypeError(f"run() got {name!r}; settings of a run are {', '.join(known)}.")
 
 
 def check_keywords(caller: type, parts: Mapping[str, Any], system: Callable[..., Any]) -> None:

@@ -80,14 +80,8 @@ class LoopClosure(Closure):
         m, y = self.dynamics.system.mechanism, np.array(y)
         for runs in self._equal_parameter_groups(parameters):
             tree, q, v = self._plain_tree(parameters[runs[0]]), y[runs, : m.nq], y[runs, m.nq : m.nq + m.nv]
-            doubtful = (
-                np.ones(1, bool) if len(runs) == 1 else ~closing.acceptable_starts(tree, self.dynamics.analysis, q, v)
-            )
-            for k in np.flatnonzero(doubtful):  # one after another, for an error message about the state
-                run = f" (run {runs[k]})" if len(y) > 1 else ""
-                q[k] = closing.checked_start(m, tree, self.dynamics.analysis, q[k], v[k], run)
-            if self.dynamics.analysis.rank.rank and not doubtful.all():
-                q[~doubtful] = assemble_batch(tree, q[~doubtful], rough=self.dynamics.analysis.zero_threshold)[0]
+            words = [f" (run {k})" if len(y) > 1 else "" for k in runs]
+            q = closing.checked_starts(m, tree, self.dynamics.analysis, q, v, words)
             y[runs, : m.nq] = q
         return y
 
@@ -168,7 +162,8 @@ class LoopClosure(Closure):
         gaps = closing.gaps(loops, equations, v)[:2]
         # The points with the largest gaps represent all points.
         for k in {int(np.argmax(np.where(bad, -1.0, gap))) for gap in gaps if not bad.all()}:
-            closing.checked_start(m, tree, loops, q[k], v[k], f" (point {runs[k]})" if len(y) > 1 else "")
+            words = [f" (point {runs[k]})" if len(y) > 1 else ""]
+            closing.checked_starts(m, tree, loops, q[k : k + 1], v[k : k + 1], words)
         out = np.array(q)
         out[~bad] = assemble_batch(tree, q[~bad], rough=loops.zero_threshold)[0]
         return out, bad

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,8 +94,8 @@ def scaled_jacobian(tree: Tree, rank: LoopRank, C: Array) -> Array:
     return np.asarray(C[..., list(rank.rows), :] * rank.natural(tree.nv) / np.array(rank.scale)[:, None])
 
 
-def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> Array:
-    """Return q with small gaps closed, or raise an error if gaps are large or no motion follows from the state.
+def checked_starts(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, names: Sequence[str]) -> Array:
+    """Return q with small gaps closed, or raise an error if gaps are large or no motion follows from a state.
 
     Parameters
     ----------
@@ -105,10 +106,24 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
     loops
         Analysis of its loops.
     q, v
-        Positions and velocities.
-    run
-        The run, in words, for the error.
+        Positions (n, nq) and velocities (n, nv).
+    names
+        Names of the states in an error; empty for a single one.
     """
+    faulty = np.flatnonzero(~acceptable_starts(tree, loops, q, v))
+    if len(faulty):
+        k = int(faulty[0])
+        _raise_start_error(m, tree, loops, q[k], v[k], names[k])
+    if not loops.rank.rank:
+        return q
+    rough = loops.zero_threshold
+    if len(q) == 1:
+        return assemble_batch(tree, q[0], rough=rough)[0][None]
+    return assemble_batch(tree, q, rough=rough)[0]
+
+
+def _raise_start_error(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> None:
+    """Raise the error about one state that `acceptable_starts` does not accept; `run` names it."""
     row_names, equations = equation_names(tree), evaluate_constraints(tree, q)
     gap, speed, fastest = gaps(loops, equations, v)
     if gap > max(MAX_START_GAP, loops.contradiction_gap):
@@ -122,8 +137,6 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
             f'v0{run} opens the loops of "{m.name}": {residual_summary(row_names, equations.C @ v, loops.scales.rows)} '
             "(m/s, or rad/s). mechanism.assemble(q0, v0) gives the nearest velocity that does not."
         )
-    if not loops.rank.rank:
-        return q
     jacobian_state = jacobian_condition(m, tree, loops, q)
     if jacobian_state.singular:
         raise InputError(
@@ -131,8 +144,13 @@ def checked_start(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array,
             "ways than elsewhere, so its motion is not determined. Start slightly away from it: move a joint, and "
             "mechanism.assemble(q0, fixed=[...]) closes the loops (simulate --start NAME=VALUE does both)."
         )
-    _check_inertia(m, tree, loops.rank, q)
-    return assemble_batch(tree, q, rough=loops.zero_threshold)[0]
+    C = scaled_jacobian(tree, loops.rank, equations.C) / loops.rank.natural(tree.nv)
+    _, motions = _motion_inertias(C, np.array(crba.mass_matrix(tree, q.tolist()), float), loops.rank)
+    worst = m.columns[1][int(np.argmax(np.abs(motions[:, 0])))]
+    raise ModelError(
+        f'mechanism "{m.name}": the loops allow a motion, mostly of "{worst}", that moves no inertia, so no force '
+        "determines its acceleration. Give the bodies there a mass and an inertia, or the joint an armature."
+    )
 
 
 def gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Array, Array]:
@@ -153,7 +171,7 @@ def gaps(loops: Analysis, values: ConstraintValues, v: Array) -> tuple[Array, Ar
 
 
 def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
-    """Return a mask of the states that `checked_start` would accept.
+    """Return a mask of the states with closed loops from which a motion follows.
 
     Parameters
     ----------
@@ -186,18 +204,6 @@ def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
         >= MIN_INERTIA * tree.nv
     )
     return np.asarray(accepted)
-
-
-def _check_inertia(m: Mechanism, tree: Tree, rank: LoopRank, q: Array) -> None:
-    """Raise a ModelError if a motion that the loops allow moves no inertia."""
-    C = scaled_jacobian(tree, rank, evaluate_constraints(tree, q).C) / rank.natural(tree.nv)
-    values, motions = _motion_inertias(C, np.array(crba.mass_matrix(tree, q.tolist()), float), rank)
-    if len(values) and values[0] < MIN_INERTIA * tree.nv:
-        worst = m.columns[1][int(np.argmax(np.abs(motions[:, 0])))]
-        raise ModelError(
-            f'mechanism "{m.name}": the loops allow a motion, mostly of "{worst}", that moves no inertia, so no force '
-            "determines its acceleration. Give the bodies there a mass and an inertia, or the joint an armature."
-        )
 
 
 def _motion_inertias(C: Array, M: Array, rank: LoopRank) -> tuple[Array, Array]:

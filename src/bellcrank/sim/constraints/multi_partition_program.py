@@ -24,10 +24,10 @@ from bellcrank.dynamics.loops.equation_analysis import reachable_configurations
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.inline import inline_small
 from bellcrank.graph.program import NEVER_TIME, NOT_CLOSED, REPARTITION, RUNNING
+from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, maximum, where
 from bellcrank.sim.constraints.loop_closure import MAX_E, MAX_E_GROWTH, SUFFICIENT_E, SUFFICIENT_E_RATIO, WEAK_PIVOT
 from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
-from bellcrank.sim.program.run_state import select
 
 LARGEST_PARTITION_COUNT = 8  # limit; configurations without a good partition then use the best of these
 LARGEST_CANDIDATE_COUNT = 32  # considered partitions: those that are best most often

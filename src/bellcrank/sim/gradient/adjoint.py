@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
@@ -44,7 +44,17 @@ from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run.simulator import system_dynamics
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
-from bellcrank.sim.settings import Plan, Saving, Solver, check_keywords, grouped_settings, make_plan, with_shortcuts
+from bellcrank.sim.settings import (
+    Plan,
+    RunOptions,
+    Saving,
+    Solver,
+    check_keywords,
+    check_options,
+    grouped_settings,
+    make_plan,
+    with_shortcuts,
+)
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.systems import Control, System, system
 
@@ -140,11 +150,7 @@ class Adjoint:
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
         checkpoints: int | None = None,
-        step: float | None = None,
-        tolerance: float | None = None,
-        target: str | None = None,
-        dtype: str | None = None,
-        threads: int | None = None,
+        **settings: Unpack[RunOptions],
     ) -> Gradient:
         """Return the gradient of the scalar of each run.
 
@@ -164,12 +170,9 @@ class Adjoint:
             Number of runs, where no array gives it.
         checkpoints : int, optional
             Number of checkpoints of a run; by default every step is kept if the memory allows it.
-        step : float, optional
-            Length of a step, s; 1 ms by default.
-        tolerance : float, optional
-            Must be left out: steps are fixed.
-        target, dtype, threads : optional
-            As in `bellcrank.simulate`.
+        **settings
+            Settings overridden for this run: step (1 ms by default), target, dtype and threads. Steps are fixed, so
+            tolerance must be left out.
 
         Returns
         -------
@@ -181,8 +184,8 @@ class Adjoint:
         InputError
             If an argument is invalid, or if the integrator would choose its own steps.
         """
-        solver = with_shortcuts(self.solver, {"step": step, "tolerance": tolerance})
-        where = with_shortcuts(self.where, {"target": target, "dtype": dtype, "threads": threads})
+        check_options(settings, ("every", "keep", "max_steps"))
+        solver, where = with_shortcuts(self.solver, settings), with_shortcuts(self.where, settings)
         plan = make_plan(seconds, self.integrator, 0, solver, Saving(keep="final"), where)
         if plan.adaptive:
             raise InputError(
@@ -200,20 +203,17 @@ class Adjoint:
         check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")
         closure = self.dynamics.closure
         y = self.dynamics.initial_state(self.dynamics.checked_start(arguments.y, arguments.parameters))
-        # States that the coordinate partition must suit.
-        partition_states, partition_parameters = y, arguments.parameters
+        states, free = y, arguments.parameters  # those that the coordinate partition must suit
         for _ in range(MAX_PARTITIONS):
-            steps = self._adjoint_steps(closure.common_dynamics(partition_states, partition_parameters))
+            steps = self._adjoint_steps(closure.common_dynamics(states, free))
             stretch = stretch_length(plan.steps, backend.note_capacity(steps.note_layout.size), checkpoints)
             task = AdjointTask(y, arguments.table, arguments.parameters, plan.h, plan.steps, line_steps, stretch)
             weights = self._all_weights(steps, backend, task, plan)
             stuck = np.flatnonzero(weights.trouble > 0.5)[:MAX_PARTITION_STATES]
             if not len(stuck):
                 break
-            partition_states = np.concatenate([partition_states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
-            partition_parameters = np.concatenate(
-                [partition_parameters[:MAX_PARTITION_STATES], arguments.parameters[stuck]]
-            )
+            states = np.concatenate([states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
+            free = np.concatenate([free[:MAX_PARTITION_STATES], arguments.parameters[stuck]])
         return self._named_gradient(
             self._independent_weights(steps, weights, task), arguments, input_step is not None, steps
         )
@@ -231,10 +231,8 @@ class Adjoint:
             groups = list(map(some, shares))
         else:  # the first group compiles and caches what all groups share
             groups = [some(shares[0]), *run_on_threads(lambda k: some(shares[k + 1]), len(shares) - 1, threads)]
-        if len(shares) == 1:
-            return Weights(*(getattr(groups[0], f.name)[: task.runs] for f in fields(Weights)))
-        joined_fields = (np.concatenate([getattr(x, f.name) for x in groups])[: task.runs] for f in fields(Weights))
-        return Weights(*joined_fields)
+        columns = ([getattr(x, f.name) for x in groups] for f in fields(Weights))
+        return Weights(*((x[0] if len(x) == 1 else np.concatenate(x))[: task.runs] for x in columns))
 
     def _independent_weights(self, steps: AdjointSteps, weights: Weights, task: AdjointTask) -> Weights:
         """Return the weights of the independent coordinates of a start; dependent ones have weight zero."""
@@ -250,12 +248,13 @@ class Adjoint:
     def _backend(self, where: Where, runs: int) -> SweepBackend:
         if where.target == "cuda":
             return GpuSweeps(partial(self._on_gpu, where.dtype), where.dtype, runs)
-        return LaneSweeps(self._compiled, 1 if runs == 1 else host().lanes("float64"), where.threads)
+        lanes = 1 if runs == 1 else host().lanes("float64")
+        return LaneSweeps(partial(self._compiled, lanes), lanes, where.threads)
 
     def _on_gpu(self, dtype: str, program: Program) -> GpuProgram:
         return self._cached((program, dtype), lambda: GpuProgram(program, dtype))
 
-    def _compiled(self, program: Program, lanes: int) -> CompiledProgram:
+    def _compiled(self, lanes: int, program: Program) -> CompiledProgram:
         return self._cached((program, lanes), lambda: CompiledProgram(program, lanes).prepared())
 
     def _cached(self, key: Any, make: Callable[[], Made]) -> Made:
@@ -270,11 +269,8 @@ class Adjoint:
         end = self._cached(("end", dynamics), lambda: compile_graph(self._end(dynamics)))
         results = end(**{name: values[name] for name in end.graph.inputs})
         nothing = np.zeros((len(y), 0))
-        value, by_p, by_u = (
-            np.where(lost, np.nan, results["value"]),
-            results.get("g_p", nothing),
-            results.get("g_u", nothing),
-        )
+        value = np.where(lost, np.nan, results["value"])
+        by_p, by_u = (results.get(name, nothing) for name in ("g_p", "g_u"))
         return Weights(value, results["g_y"], by_p, by_u, 0.0 * value, nothing)
 
     def _named_gradient(

@@ -25,10 +25,10 @@ from bellcrank.graph.autodiff import with_known_values
 from bellcrank.graph.inline import inline_small
 from bellcrank.graph.program import list_width
 from bellcrank.integrate import Integrator
+from bellcrank.integrate.problem import select
 from bellcrank.nodes import Node
 from bellcrank.scalar import Scalar, floor, maximum, where
 from bellcrank.sim.program.fixed_steps import EARLY_STEPS, input_line
-from bellcrank.sim.program.run_state import select
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.sampling import any_due, phases_at, sampled_state
 
@@ -99,9 +99,7 @@ class AdjointSteps:
             result = {"y": settled} | ({"memory": integrated.memory} if old else {})
             return result | ({"trouble": trouble} if self.has_loops else {})
 
-        shapes: dict[str, Shape] = {"t": (), "y": (self.dynamics.plain_size,), "h": ()} | (
-            {"u": (self.nu,)} if self.nu else {}
-        )
+        shapes: dict[str, Shape] = {"t": (), "y": (self.dynamics.plain_size,), "h": (), **dynamics.input_shapes}
         memory_shapes: dict[str, Shape] = {"memory": (self.memory_size,), "fresh": ()} if self.memory_size else {}
         return self.dynamics.trace(f"{self.integrator.name}.step", stepped, shapes | memory_shapes)
 

@@ -8,9 +8,10 @@ with notes, and the weights are pulled back through them. All numbers are the sa
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from bellcrank.graph import Program
 from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
 from bellcrank.sim.quantity_checks import count
 from bellcrank.sim.run.batch_execution import PARTS_PER_THREAD
-from bellcrank.sim.run.gpu_runs import MEMORY_SHARE, GpuProgram
-from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks
+from bellcrank.sim.run.gpu_runs import MEMORY_SHARE
+from bellcrank.sim.run.lane_blocks import LaneBlocks
 
 Array = np.ndarray[Any, Any]
 # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache.
@@ -101,21 +102,38 @@ class SweepResult:
     count: int
 
 
-class SweepBackend(Protocol):
-    """Backend of the sweeps: CPU lanes or the GPU."""
+@dataclass(eq=False)
+class SweepBackend(ABC):
+    """Backend of the sweeps: CPU lanes or the GPU. `code` compiles a program; rows have the layout of the backend."""
 
-    def note_capacity(self, note: int) -> int:
-        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
+    code: Callable[[Program], Any]
 
-    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
-        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note."""
+    @property
+    def array_options(self) -> tuple[Any, str]:
+        """Module and type of the arrays of the backend."""
+        return np, "float64"
 
     def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
         """Return an initial state of `runs` runs of `program`, with `values` by field."""
+        return program.layout.array(runs, values, *self.array_options)
 
+    def to_host(self, x: Any) -> Array:
+        """Return the array `x` of the backend as a float64 array on the host."""
+        return np.asarray(x, float)
+
+    @abstractmethod
+    def note_capacity(self, note: int) -> int:
+        """Return how many notes of a run fit into memory; `note` is the number of elements of one note."""
+
+    @abstractmethod
+    def concurrent_runs(self, task: AdjointTask, note: int) -> int:
+        """Return how many runs of `task` are computed at once; `note` is the number of elements of one note."""
+
+    @abstractmethod
     def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
         """Return the table of inputs and the parameters of `task` in the layout of the backend."""
 
+    @abstractmethod
     def sweep(self, program: Program, state: Any, table: Any, parameters: Any, room: int) -> SweepResult:
         """Run all lanes to their ends and return the final state and the rows.
 
@@ -133,14 +151,13 @@ class SweepBackend(Protocol):
             Capacity, in rows of each run.
         """
 
+    @abstractmethod
     def row(self, rows: Any, k: int) -> Any:
         """Return the `k`-th row of all runs from `rows`, (row, runs), in the layout of the backend."""
 
+    @abstractmethod
     def rows(self, result: SweepResult) -> Array:
         """Return all rows of the sweep `result` on the host, the last first, (runs, count, row)."""
-
-    def to_host(self, x: Any) -> Array:
-        """Return the array `x` of the backend on the host."""
 
 
 def pull_back(steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, weigh: FinalWeights) -> Weights:
@@ -262,10 +279,9 @@ def _joined_input_weights(task: AdjointTask, stretch_rows: list[Array], line: in
 
 
 @dataclass(eq=False)
-class LaneSweeps:
+class LaneSweeps(SweepBackend):
     """CPU backend: blocks of lanes, one after the other."""
 
-    code: Callable[[Program, int], CompiledProgram]
     lanes: int
     threads: int = 1
 
@@ -281,10 +297,6 @@ class LaneSweeps:
         blocks, needed_blocks = CACHE_BYTES // (8 * note * task.note_count * self.lanes), -(-task.runs // self.lanes)
         blocks = min(blocks, needed_blocks if self.threads == 1 else needed_blocks // (PARTS_PER_THREAD * self.threads))
         return max(1, blocks) * self.lanes
-
-    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
-        """Return an initial state of `runs` runs of `program`, with `values` by field."""
-        return program.layout.array(runs, values)
 
     def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
         """Return the table of inputs and the parameters of `task`."""
@@ -307,7 +319,7 @@ class LaneSweeps:
             Capacity, in rows of each run.
         """
         rows = empty_buffer((state.shape[1], room, program.row))
-        blocks = LaneBlocks(self.code(program, self.lanes), state, parameters, table, rows)
+        blocks = LaneBlocks(self.code(program), state, parameters, table, rows)
         while not blocks.done:
             blocks.advance()
         return SweepResult(blocks.state, blocks.rows, int(blocks.counts[0]))
@@ -321,10 +333,6 @@ class LaneSweeps:
         rows: Array = result.rows[:, : result.count][:, ::-1]
         return rows
 
-    def to_host(self, x: Any) -> Array:
-        """Return `x` as an array."""
-        return np.asarray(x)
-
 
 # -- on the GPU
 
@@ -333,14 +341,13 @@ UNLIMITED_TICKS = 2**40  # ticks: more than any run has, so that a launch ends w
 
 
 @dataclass(eq=False)
-class GpuSweeps:
+class GpuSweeps(SweepBackend):
     """GPU backend of the adjoint sweeps (`SweepBackend` in adjoint_sweeps.py).
 
     A table of inputs is a pair: its numbers, and the distances in memory between neighbouring runs and between
     neighbouring lines of one run.
     """
 
-    code: Callable[[Program], GpuProgram]
     dtype: str
     runs: int
 
@@ -358,9 +365,10 @@ class GpuSweeps:
         numbers_per_run: int = task.table[0].size + task.parameters.shape[1]
         return max(1, min(task.runs, self._free_numbers // (note * (task.note_count + 4) + numbers_per_run)))
 
-    def initial_state(self, program: Program, runs: int, values: Mapping[str, Any]) -> Any:
-        """Return an initial state of `runs` runs of `program` on the GPU, with `values` by field."""
-        return program.layout.array(runs, values, cupy(), self.dtype)
+    @property
+    def array_options(self) -> tuple[Any, str]:
+        """Module and type of the arrays on the GPU."""
+        return cupy(), self.dtype
 
     def transferred_inputs(self, task: AdjointTask) -> tuple[Any, Any]:
         """Return the inputs and the parameters of `task` on the GPU.
@@ -410,5 +418,4 @@ class GpuSweeps:
 
     def to_host(self, x: Any) -> Array:
         """Return `x` as a float64 array on the host."""
-        array: Array = np.asarray(to_numpy(x), float)
-        return array
+        return super().to_host(to_numpy(x))

@@ -241,10 +241,10 @@ class RestSearch:
 
     def _kinks(self, equations: Equations[SearchPoint]) -> list[int]:
         """Return the unknowns, joints excluded, that are zero and at which the derivatives have a kink."""
-        kinks = []
+        kinks, vectors = [], equations.place.point.vectors
         for j, name in enumerate(equations.place.unknowns):
             kind, i = self.places.get(name, ("q", 0))
-            if kind == "q" or equations.place.point.vectors[kind][i]:
+            if kind == "q" or vectors[kind][i]:
                 continue
             step = np.where(np.arange(len(equations.sizes)) == j, KINK_STEP, 0.0)
             more, less = (

@@ -28,9 +28,9 @@ from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, Poi
 from bellcrank.sim.linear.operating_point import OperatingPoint, operating_point
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.quantity_checks import duration
-from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.run.simulator import system_dynamics
 from bellcrank.sim.run_arguments import as_tuple, real_array
-from bellcrank.sim.settings import with_shortcuts
+from bellcrank.sim.settings import Solver, with_shortcuts
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.open_system import OpenSystem, command_name, force_names, open_system, operating_values
 from bellcrank.sim.system.systems import Control, System, system
@@ -251,7 +251,7 @@ class Linear:
 
 
 class PreparedPlant:
-    """A plant with open inputs, and its compiled kernels."""
+    """A plant with open inputs, and its compiled kernels. `cache_key` is what else decides its graphs."""
 
     def __init__(
         self,
@@ -260,10 +260,11 @@ class PreparedPlant:
         also: tuple[str, ...],
         integrator: str | None,
         where: Where,
+        cache_key: tuple[Any, ...],
     ) -> None:
         self.where = where
         self.open = open_system(plant, inputs, also)
-        self.dynamics = Simulator(self.open.system, integrator or "rk4").dynamics
+        self.dynamics = system_dynamics(self.open.system, Solver(integrator or "rk4"))
         self.integrator = integrator_of(integrator) if integrator else None
         self._tangents: dict[Any, LinearisationKernels] = {}
 
@@ -275,6 +276,9 @@ class PreparedPlant:
                 dynamics, tuple(self.open.columns), outputs, self.integrator, self.where
             )
         return self._tangents[key]
+
+
+_cached_plant = lru_cache(CACHED_PLANTS)(PreparedPlant)
 
 
 def prepare(
@@ -300,19 +304,6 @@ def prepare(
         Target of the compilation.
     """
     return _cached_plant(plant, inputs, also, integrator, where, graph_cache_key(plant))
-
-
-@lru_cache(CACHED_PLANTS)
-def _cached_plant(
-    plant: Mechanism | System,
-    inputs: tuple[str, ...] | None,
-    also: tuple[str, ...],
-    integrator: str | None,
-    where: Where,
-    cache_key: tuple[Any, ...],
-) -> PreparedPlant:
-    """Return the PreparedPlant; `cache_key` only extends the cache key by what else decides the graphs."""
-    return PreparedPlant(plant, inputs, also, integrator, where)
 
 
 @explain_argument_errors
@@ -411,10 +402,8 @@ def _output_names(s: System, states: tuple[str, ...], requested: Sequence[str] |
     """Return the names of y: the requested ones, else those of the system, else the states."""
     if requested is None:
         return tuple(s.outputs) or states
-    names, known = (
-        as_tuple("outputs", requested, "names"),
-        [*states, *(n for n in observable_units(s) if n not in states)],
-    )
+    names = as_tuple("outputs", requested, "names")
+    known = [*states, *(n for n in observable_units(s) if n not in states)]
     for name in names:
         if name not in known:
             raise InputError(f'outputs of "{s.mechanism.name}": {unknown("column", name, known)}')
@@ -451,9 +440,8 @@ def _masked(x: Array, bad: Array) -> Array:
 
 def _warn_not_finite(s: System, bad: Array, slopes: PointDerivatives) -> None:
     """Warn about points where derivatives are not finite."""
-    broken = (
-        bad | ~np.isfinite(slopes.derivatives).all(axis=(1, 2)) | ~np.isfinite(slopes.seen_derivatives).all(axis=(1, 2))
-    )
+    by_state, by_seen = (np.isfinite(x).all(axis=(1, 2)) for x in (slopes.derivatives, slopes.seen_derivatives))
+    broken = bad | ~by_state | ~by_seen
     if broken.any():
         indices = ", ".join(map(str, np.flatnonzero(broken)[:8])) + (", ..." if broken.sum() > 8 else "")
         why = (

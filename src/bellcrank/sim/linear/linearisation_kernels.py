@@ -111,16 +111,8 @@ class LinearisationKernels:
         """Return values and derivatives at all points `points`, with the step `h`."""
         chunk_numbers = GPU_CHUNK_NUMBERS if self.where.target == "cuda" else CPU_CHUNK_NUMBERS * self.where.threads
         chunk_points = max(1, chunk_numbers // (self.dynamics.size * max(1, len(self.names) + len(self.inputs))))
-        parts = [
-            self._chunk(
-                points.y[k : k + chunk_points],
-                points.u[k : k + chunk_points],
-                points.p[k : k + chunk_points],
-                points.t[k : k + chunk_points],
-                h,
-            )
-            for k in range(0, len(points.y), chunk_points)
-        ]
+        some = (slice(k, k + chunk_points) for k in range(0, len(points.y), chunk_points))
+        parts = [self._chunk(points.y[k], points.u[k], points.p[k], points.t[k], h) for k in some]
         return PointDerivatives(
             *(np.concatenate([getattr(x, name) for x in parts]) for name in PointDerivatives.__annotations__)
         )
@@ -135,13 +127,7 @@ class LinearisationKernels:
         d["y"][:, :k, : m.nq] = N[:, free]
         for j, i in enumerate([*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)], k):
             d["y"][:, j, i] = 1.0
-        arguments: dict[str, Array] = {
-            "t": t[:, None],
-            "y": y[:, None],
-            "u": u[:, None],
-            "p": p[:, None],
-            "h": np.array(h),
-        }
+        arguments = {"t": t[:, None], "y": y[:, None], "u": u[:, None], "p": p[:, None], "h": np.array(h)}
         for j, (key, i) in enumerate(self.inputs, n):
             d.setdefault(key, np.zeros((lanes, arguments[key].shape[-1])))[j, i] = 1.0
         wanted = {key: x for key, x in arguments.items() if key in self.graph.inputs}

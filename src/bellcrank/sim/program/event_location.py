@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, TOO_MANY
 from bellcrank.integrate import interpolate
+from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, minimum, where
-from bellcrank.sim.program.events import crossing_flag, event_function, state_after_switch, zero_location
-from bellcrank.sim.program.run_state import RunState, select
+from bellcrank.sim.program.events import crossing_flag, state_after_switch, zero_location
+from bellcrank.sim.program.run_state import RunState
 from bellcrank.sim.program.step_check import EVENTS
 
 if TYPE_CHECKING:
@@ -32,15 +34,17 @@ def located_events(run: AdaptiveProgram, old: RunState, u: Any) -> RunState:
     system = run.dynamics.system
     dense, t0, h0 = run.dense(old), old.t_old, old.h_old
     hit = old.hit > EVENTS - 0.5
+
+    def event(k: int, s: Scalar) -> Scalar:
+        """Return the function of event k at the share s of the step."""
+        y = interpolate(dense, s)
+        return run.event_values(t0 + s * h0, y, u)[k]
+
     places: list[Scalar] = []
     for k, e in enumerate(run.events):
         a, b = old.g_old[k], old.g[k]
         is_crossed = where(hit, crossing_flag(e, a, b), 0.0) > 0.0
-        zero = zero_location(
-            event_function(run.dynamics, run.crossings, dense, t0, h0, k, u),
-            where(is_crossed, a, -1.0),
-            where(is_crossed, b, 1.0),
-        )
+        zero = zero_location(partial(event, k), where(is_crossed, a, -1.0), where(is_crossed, b, 1.0))
         places.append(where(is_crossed, zero, 2.0))
     end: Scalar = 2.0  # where in the step the first event lies that interrupts it
     for place, e in zip(places, run.events, strict=True):

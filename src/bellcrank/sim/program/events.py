@@ -8,7 +8,6 @@ from typing import Any
 
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph import Graph
-from bellcrank.integrate import interpolate
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, fabs, where
 from bellcrank.sim.program.system_graphs import Dynamics
@@ -183,39 +182,3 @@ def zero_location(g: Callable[[Scalar], Scalar], before: Scalar, after: Scalar) 
         a, fa = where(other, b, a), where(other, fb, 0.5 * fa)
         b, fb = c, fc
     return b
-
-
-def event_function(
-    dynamics: Dynamics,
-    graph: Graph,
-    dense: Sequence[Sequence[Scalar]],
-    t: Scalar,
-    h: Scalar,
-    k: int,
-    u: Sequence[Scalar],
-) -> Callable[[Scalar], Scalar]:
-    """Return the function of event k over the last step, with an argument from 0 to 1.
-
-    Parameters
-    ----------
-    dynamics
-        The dynamics.
-    graph
-        Graph of the functions of all events (`crossing_graph`).
-    dense
-        Coefficients of the dense output of the step.
-    t
-        Time at the begin of the step, s.
-    h
-        Length of the step, s.
-    k
-        Number of the event.
-    u
-        Inputs.
-    """
-
-    def g(s: Scalar) -> Scalar:
-        y = interpolate([list(d) for d in dense], s)
-        return dynamics.call(graph, t + s * h, y, u)["g"][k]
-
-    return g

@@ -16,8 +16,9 @@ from typing import Any
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
 from bellcrank.integrate import Integrator, Problem, State, Step
+from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, maximum, where
-from bellcrank.sim.program.run_state import RunState, run_layout, select
+from bellcrank.sim.program.run_state import RunState, run_layout
 from bellcrank.sim.program.step_check import StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
 from bellcrank.sim.program.system_graphs import Dynamics

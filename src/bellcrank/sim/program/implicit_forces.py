@@ -36,7 +36,7 @@ import numpy as np
 from bellcrank.build import policy
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.frame_pairs import frame_pair
-from bellcrank.dynamics.ltl_factorisation import Rows, factorise
+from bellcrank.dynamics.ltl_factorisation import Rows, factorise, nonzero_triangle, substitute
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
 from bellcrank.forces.shapes import outer_radius
@@ -116,28 +116,16 @@ class ImplicitForces:
         self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar
     ) -> Iterator[tuple[int, Scalar]]:
         q, v, x = s.split(y)
-        remaining_commands, first_state = iter(commands), 0
-        for number, a in enumerate(s.actuators):
-            actuator_states, first_state = x[first_state : first_state + len(a.states)], first_state + len(a.states)
-            command = next(remaining_commands) if a.commanded else 0.0
+        for number, (a, own_states, command) in enumerate(s.driven_actuators(x, commands)):
             if number in self.actuators:
-                slope = a.resistance(t, q[a.joint], v[a.joint], actuator_states, command)
+                slope = a.resistance(t, q[a.joint], v[a.joint], own_states, command)
                 yield v.names.index(a.joint), _unresolved_slope(slope, self.actuators[number] / h)
 
     def _implicit_elements(self, s: System, y: Sequence[Scalar]) -> Iterator[tuple[Between, Sequence[Scalar], float]]:
-        x = s.split(y)[2]
-        for number, (e, first_state) in enumerate(_elements_with_states(s)):
+        for number, (e, own_states) in enumerate(s.elements_with_states(s.split(y)[2])):
             if number in self.elements:
                 assert isinstance(e, Between)
-                yield e, x[first_state : first_state + len(e.states)], self.elements[number]
-
-
-def _elements_with_states(s: System) -> Iterator[tuple[Any, int]]:
-    """Return the elements, each with the index of its first state in x."""
-    first_state = sum(len(a.states) for a in s.actuators)
-    for e in s.elements:
-        yield e, first_state
-        first_state += len(e.states)
+                yield e, own_states, self.elements[number]
 
 
 def _unresolved_slope(slope: Scalar, resolved: Scalar) -> Scalar:
@@ -342,30 +330,16 @@ def augmented_solver(tree: Tree, q: Sequence[Scalar], added: Rows) -> Callable[[
     added
         Lower triangle of the matrix that is added to M.
     """
-    return _solver(augmented_mass(METHODS["crba"].function("mass_matrix")(tree, list(q)), added))
+    names = [str(k) for k in range(tree.nv)]
+    M = augmented_mass(METHODS["crba"].function("mass_matrix")(tree, list(q)), added)
+    L, _, inverse_D = factorise(M, names)
+    return lambda b: substitute(L, b, names, lambda x, k: x * inverse_D[k])
 
 
 def augmented_mass(M: Sequence[Sequence[Scalar]], added: Rows) -> Rows:
     """Return the lower triangle of `M` + `added` without its zeros."""
-    rows = [{j: x for j, x in enumerate(row[: i + 1]) if not is_zero(x)} for i, row in enumerate(M)]
+    rows = nonzero_triangle(M)
     for i, row in enumerate(added):
         for j, x in row.items():
             rows[i][j] = rows[i][j] + x if j in rows[i] else x
     return rows
-
-
-def _solver(rows: Rows) -> Callable[[State], State]:
-    L, _, inverse_D = factorise(rows, [str(k) for k in range(len(rows))])
-
-    def solve(b: State) -> State:
-        x = list(b)
-        for k in reversed(range(len(x))):
-            for i, l in L[k].items():
-                x[i] = x[i] - l * x[k]
-        for k in range(len(x)):
-            x[k] = x[k] * inverse_D[k]
-            for i, l in L[k].items():
-                x[k] = x[k] - l * x[i]
-        return x
-
-    return solve

@@ -13,8 +13,8 @@ from typing import Any
 from bellcrank.graph import Layout
 from bellcrank.graph.counters import Counter, CounterWords, split_words
 from bellcrank.graph.program import NEVER_TIME, Width, list_width
-from bellcrank.integrate import State
-from bellcrank.scalar import Scalar, where
+from bellcrank.integrate.problem import State, select
+from bellcrank.scalar import Scalar
 
 # ruff: noqa: RUF009  # the calls in the class return dataclass fields
 
@@ -138,10 +138,3 @@ def initial_fields(places: Layout) -> dict[str, Any]:
         else:
             values[name] = [x] * width[0] if isinstance(width, tuple) else x
     return values
-
-
-def select(condition: Scalar, new: Any, old: Any) -> Any:
-    """Return `new` where the `condition` holds, else `old`, for numbers or lists."""
-    if isinstance(new, list):
-        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
-    return where(condition, new, old)

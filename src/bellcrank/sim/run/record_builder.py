@@ -218,16 +218,23 @@ def unresolved_runs(o: Outcome) -> Array:
     return np.asarray((o.final_value("status") == FINISHED) & (o.final_value("step_error") > o.final_value("resolve")))
 
 
-def warn_unresolved(o: Outcome, record: Record) -> None:
-    """Warn about steps that were too long.
+def warn_doubts(o: Outcome, record: Record) -> None:
+    """Warn about steps that were too long, motions that were not followed, and bumps between contact points.
 
     Parameters
     ----------
     o
-        Outcome of the runs; of several unresolved runs the worst is reported.
+        Outcome of the runs.
     record
         Its record.
     """
+    _warn_unresolved(o, record)
+    _warn_lost_motion(o, record)
+    _warn_bumps(o, record)
+
+
+def _warn_unresolved(o: Outcome, record: Record) -> None:
+    """Warn about steps that were too long; of several unresolved runs the worst is reported."""
     unresolved_indices = np.flatnonzero(unresolved_runs(o))
     if not len(unresolved_indices):
         _warn_unchecked(o)
@@ -254,16 +261,8 @@ def _warn_unchecked(o: Outcome) -> None:
     )
 
 
-def warn_lost_motion(o: Outcome, record: Record) -> None:
-    """Warn if a run that came to its end did not follow its prescribed motions.
-
-    Parameters
-    ----------
-    o
-        Outcome of the runs.
-    record
-        Its record.
-    """
+def _warn_lost_motion(o: Outcome, record: Record) -> None:
+    """Warn if a run that came to its end did not follow its prescribed motions."""
     s, m = o.system, o.system.mechanism
     if not s.motions:
         return
@@ -283,16 +282,8 @@ def warn_lost_motion(o: Outcome, record: Record) -> None:
             return
 
 
-def warn_bumps(o: Outcome, record: Record) -> None:
-    """Warn if a terrain reached into a shape between its contact points, in the rows of a run or at its end.
-
-    Parameters
-    ----------
-    o
-        Outcome of the runs.
-    record
-        Its record.
-    """
+def _warn_bumps(o: Outcome, record: Record) -> None:
+    """Warn if a terrain reached into a shape between its contact points, in the rows of a run or at its end."""
     m, runs = o.system.mechanism, min(o.runs, CHECKED_RUNS)
     contacts = bumpy_contacts(o.system.elements) if o.system.elements else []
     if not contacts:

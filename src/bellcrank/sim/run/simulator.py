@@ -52,9 +52,7 @@ from bellcrank.sim.run.record_builder import (
     Interrupted,
     Outcome,
     build_record,
-    warn_bumps,
-    warn_lost_motion,
-    warn_unresolved,
+    warn_doubts,
 )
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import (
@@ -64,6 +62,7 @@ from bellcrank.sim.settings import (
     Solver,
     StepMode,
     check_keywords,
+    check_options,
     grouped_settings,
     make_plan,
     with_shortcuts,
@@ -374,9 +373,7 @@ class Simulator:
         record = build_record(outcome)
         if not done.finished:
             raise Interrupted(record)
-        warn_unresolved(outcome, record)
-        warn_lost_motion(outcome, record)
-        warn_bumps(outcome, record)
+        warn_doubts(outcome, record)
         return record
 
     def prepared(
@@ -464,9 +461,7 @@ class Simulator:
         Plan
             Steps, rows and target.
         """
-        known = RunOptions.__annotations__
-        if unknown_names := [name for name in settings if name not in known]:
-            raise TypeError(f"run() got {unknown_names[0]!r}; settings of a run are {', '.join(known)}.")
+        check_options(settings)
         solver, saving = with_shortcuts(self.solver, settings), with_shortcuts(self.saving, settings)
         return make_plan(
             seconds, self.integrator, len(self.events), solver, saving, with_shortcuts(self.where, settings)
@@ -549,7 +544,9 @@ def simulate(
 ) -> Record:
     """Simulate a mechanism, or a system with actuators and control, and return its Record.
 
-    A run that fails stops, while others continue; run.stops has the reasons. See docs/simulation.md.
+    A run that fails stops, while others continue; run.stops has the reasons. Settings are in the groups `solver`,
+    `saving` and `where`, which can be used again. A shortcut sets one of them; a setting may not be given in both
+    places. See docs/simulation.md.
 
     Parameters
     ----------
@@ -564,13 +561,13 @@ def simulate(
         Function of (t, q, v, x, u) that returns the forces on the joints. It is called once, on symbols, and compiled:
         write where(...) instead of if.
     integrator : str, optional
-        Name of the integrator.
+        Shortcut for `solver`.
     step : float, optional
-        Fixed step, s (default 1 ms); with a tolerance, the first step.
+        Shortcut for `solver`.
     every : float or "step", optional
-        Seconds between rows of the record (default: every step, or 1000 rows with adaptive steps).
+        Shortcut for `saving`.
     tolerance : float, optional
-        Error tolerance: the integrator chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6).
+        Shortcut for `solver`.
     inputs : mapping of str to array_like, optional
         A number for each input, or samples (..., lines).
     input_step : float, optional
@@ -582,30 +579,29 @@ def simulate(
     sensitivities : sequence of str
         Parameters and elements of the start ("boom.q") with respect to which every column is differentiated:
         run["d(boom.v)/d(boom.mass)"].
-    form : {"auto", "minimal", "projected", "lagrange"}, optional
-        Formulation of closed loops.
-    method : str, optional
-        Method of forward dynamics.
+    form, method : str, optional
+        Shortcuts for `solver`.
     threads : int, optional
-        CPU threads for a batch.
+        Shortcut for `where`.
     progress : callable or bool, optional
         Receives the completed share; True shows it, False is silent.
     batch : int, optional
         Number of runs if the start is the same for all.
-    target : {"cpu", "cuda"}, optional
-        "cuda" runs each run on a thread of the GPU (docs/gpu.md).
-    dtype : {"float64", "float32"}, optional
-        Number type; "float32" only on the GPU, with fixed steps and without events.
+    target, dtype : str, optional
+        Shortcuts for `where`.
     keep : {"rows", "final"}, optional
-        "final" keeps only the end of each run.
+        Shortcut for `saving`.
     summary : sequence of str, optional
-        Values that summarise each run, ["max(elbow.tau)", "integral(effort)"]: min, max, t_min, t_max, integral, mean,
-        rms or final of any column.
+        Shortcut for `saving`.
     max_steps : int, optional
-        Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
-        100,000 for each second); the run then ends with the reason "too many steps".
-    solver, saving, where : Solver, Saving, Where, optional
-        The same settings in three reusable groups; a setting may not be given both in a group and by its shortcut.
+        Shortcut for `solver`.
+    solver : Solver, optional
+        Settings of the integration: bc.Solver("dopri5", tolerance=1e-8). The default is rk4 with fixed steps of 1 ms.
+    saving : Saving, optional
+        Settings of the record: bc.Saving(every=0.01). The default is a row for every step, or 1000 rows with adaptive
+        steps.
+    where : Where, optional
+        Target, number type and threads: bc.Where("cuda") runs each run on a thread of the GPU (docs/gpu.md).
 
     Returns
     -------
@@ -639,7 +635,11 @@ def simulate(
 
 
 def system_dynamics(
-    system: System, solver: Solver, wrt: tuple[str, ...], integrals: tuple[Integral, ...], dtype: str = "float64"
+    system: System,
+    solver: Solver,
+    wrt: tuple[str, ...] = (),
+    integrals: tuple[Integral, ...] = (),
+    dtype: str = "float64",
 ) -> Dynamics:
     """Return the dynamics of a tree or of closed loops; no later code depends on which.
 

@@ -15,6 +15,7 @@ from bellcrank.emit.cuda.device import cupy, on_gpu, to_cupy
 from bellcrank.errors import InputError
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.stepper.stepper import Stepper, StepperSnapshot
+from bellcrank.sim.stepper.stepper_arguments import check_numbers, takes_inputs
 
 Array = Any  # a CuPy array
 
@@ -125,20 +126,12 @@ class GpuStepper(Stepper):
         place.reshape(self.runs, -1)[...] = self._call("look")
 
     def _inputs(self, u: Any) -> Array:
-        cp, nu = self.xp, self._action.nu
-        if not nu:
-            if u is not None:
-                raise InputError("step: this system has no inputs; call step() alone.")
-            return empty_buffer((self.runs, 0), self.dtype, cp)
-        if u is None:
-            raise InputError(f"step: u is missing; expected an array {(*self._shape, nu)}: {', '.join(self.inputs)}.")
+        expected = (*self._shape, self._action.nu)
+        if not takes_inputs(u, expected, self.inputs):
+            return empty_buffer((self.runs, 0), self.dtype, self.xp)
         array = to_cupy(u, "step: u")
-        if array.dtype.kind not in "fiub" or array.shape != (*self._shape, nu):
-            raise InputError(
-                f"step: u has the shape {array.shape} of {array.dtype}; expected {(*self._shape, nu)} of real numbers: "
-                f"{', '.join(self.inputs)}."
-            )
-        return cp.ascontiguousarray(array.astype(self.dtype, copy=False)).reshape(self.runs, nu)
+        check_numbers(array, expected, self.inputs)
+        return self.xp.ascontiguousarray(array.astype(self.dtype, copy=False)).reshape(self.runs, -1)
 
     def _output(self, out: Any) -> Array:
         array, expected = to_cupy(out, "out") if on_gpu(out) else out, (*self._shape, self._action.row)

@@ -19,11 +19,12 @@ from bellcrank.graph.counters import Counter, CounterWords, split_words
 from bellcrank.graph.inline import inline
 from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, list_width
 from bellcrank.integrate import Integrator
+from bellcrank.integrate.problem import select
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
-from bellcrank.sim.program.run_state import initial_fields, select
+from bellcrank.sim.program.run_state import initial_fields
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import NamedVector, as_tuple
@@ -79,8 +80,7 @@ class ActionBuilder:
 
     def action(self) -> Action:
         """Return the Action: the program of a tick and the graphs that open, close, begin and observe an action."""
-        n = len(self.dynamics.system.inputs)
-        c, u = {"c": (self.kept_layout.size,)}, {"u": (n,)} if n else {}
+        c, u = {"c": (self.kept_layout.size,)}, self.dynamics.input_shapes
         trace = self.dynamics.trace
         return Action(
             self.program, self.ticks, self.kept_layout, self.changing_size,
@@ -112,7 +112,7 @@ class ActionBuilder:
                 fields["y"] = dynamics.step_end_state(step, fields)[0]
             return {"y_next": fields["y"]}
 
-        shapes: dict[str, Any] = {"y": (dynamics.size,)} | ({"u": (len(s.inputs),)} if s.inputs else {})
+        shapes: dict[str, Any] = {"y": (dynamics.size,), **dynamics.input_shapes}
         graph = inline(dynamics.trace("transition", moved, {**shapes, "t": ()}))
         timed = any(n.op == "input" and n.args[0] == "t" for n in graph.nodes)
         return graph if timed else inline(dynamics.trace("transition", moved, shapes))

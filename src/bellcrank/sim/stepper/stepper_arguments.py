@@ -27,24 +27,46 @@ def action_inputs(u: Any, shape: Shape, names: Sequence[str], nu: int) -> Array:
     nu
         Number of inputs.
     """
-    expected = (*shape, nu)
-    if not nu:
-        if u is not None:
-            raise InputError("step: this system has no inputs; call step() alone.")
+    if not takes_inputs(u, (*shape, nu), names):
         return np.zeros((*shape, 1))
-    if u is None:
-        raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(names)}.")
     try:
         array = np.asanyarray(u)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"step: u is not an array in this computer's memory: {error}") from None
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"step: u has dtype {array.dtype}; expected real numbers.")
+    check_numbers(array, (*shape, nu), names)
     if np.ma.is_masked(array):
         raise InputError("step: u has masked entries; expected a number for each entry.")
+    return np.ascontiguousarray(array, float)
+
+
+def takes_inputs(u: Any, expected: Shape, names: Sequence[str]) -> bool:
+    """Return whether a system takes inputs, or raise an InputError if `u` is missing or superfluous.
+
+    Parameters
+    ----------
+    u
+        Inputs of a step, or None.
+    expected
+        Their shape.
+    names
+        Names of the inputs.
+    """
+    if not names and u is not None:
+        raise InputError("step: this system has no inputs; call step() alone.")
+    if names and u is None:
+        raise InputError(f"step: u is missing; expected an array {expected}: {', '.join(names)}.")
+    return bool(names)
+
+
+def check_numbers(array: Any, expected: Shape, names: Sequence[str]) -> None:
+    """Raise an InputError if the inputs `array`, on the host or a GPU, are not real numbers of the shape `expected`.
+
+    `names` are those of the inputs.
+    """
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"step: u has dtype {array.dtype}; expected real numbers.")
     if array.shape != expected:
         raise InputError(f"step: u has the shape {array.shape}; expected {expected}: {', '.join(names)}.")
-    return np.ascontiguousarray(array, float)
 
 
 def action_output(out: Any, expected: Shape) -> Array:

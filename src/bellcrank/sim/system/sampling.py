@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
+from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
 from bellcrank.sim.quantity_checks import delay, duration, positive, whole_multiple
 from bellcrank.sim.run_arguments import NamedVector, check_unique_names, real_number
@@ -248,15 +249,11 @@ def _controller_state(
     held, memory = y[first : first + width], y[first + width : queue_start]
     queue = [y[queue_start + k * width : queue_start + (k + 1) * width] for k in range(c.waiting)]
     if c.waiting:  # the sample that takes effect now is the last in the queue, before the queue is shifted
-        held = _selected(_is_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
-        queue = [_selected(samples_now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
+        held = select(_is_due(phase[c.every, float(c.delay)]) > 0.5, queue[-1], held)
+        queue = [select(samples_now, a, b) for a, b in zip([new, *queue], queue, strict=False)]
     else:
-        held = _selected(samples_now, new, held)
-    return [*held, *_selected(samples_now, states, memory), *(x for some in queue for x in some)]
-
-
-def _selected(condition: Scalar, new: Sequence[Scalar], old: Sequence[Scalar]) -> list[Scalar]:
-    return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
+        held = select(samples_now, new, held)
+    return [*held, *select(samples_now, states, memory), *(x for some in queue for x in some)]
 
 
 def _controller_places(s: System) -> Iterator[tuple[Sampled, int]]:

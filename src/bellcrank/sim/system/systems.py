@@ -8,7 +8,7 @@ not depend on graphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -98,16 +98,8 @@ class System:
         """Return the free parameters of all parts by name, in the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        more = (
-            self.actuators,
-            self.control,
-            self.sampled,
-            tuple(self.wrenches.values()),
-            self.elements,
-            tuple(self.motions.values()),
-            self.free,
-        )
-        return Parameters(*parts, *more, judge=self._check_values)
+        laws = tuple(self.wrenches.values()), self.elements, tuple(self.motions.values()), self.free
+        return Parameters(*parts, self.actuators, self.control, self.sampled, *laws, judge=self._check_values)
 
     def _check_values(self, names: Sequence[str], p: Any, where: str) -> None:
         """Raise an InputError if values of free parameters make a body, joint or part physically impossible."""
@@ -232,17 +224,52 @@ class System:
         q, v, x = self.split(y)
         tau: list[Scalar] = [0.0] * len(v)
         rates: list[Scalar] = []
-        remaining_commands, first_state = iter(commands), 0
-        for a in self.actuators:
-            own_states = x[first_state : first_state + len(a.states)]
-            first_state += len(a.states)
+        for a, own_states, command in self.driven_actuators(x, commands):
             what = f'{type(a).__name__} on "{a.joint}"'
-            command = next(remaining_commands) if a.commanded else 0.0
             force, dx = call_user_function(what, a, t, q[a.joint], v[a.joint], own_states, command)
             i = v.names.index(a.joint)
             tau[i] = tau[i] + force
             rates += named_scalars(f"rates of {what}", dx, [s.name for s in a.states]) if a.states else []
         return tau, rates
+
+    def driven_actuators(self, x: Vector, commands: Vector) -> Iterator[tuple[Actuator, Vector, Scalar]]:
+        """Yield each actuator with its states and its command, 0 for one without.
+
+        Parameters
+        ----------
+        x : sequence of scalar
+            Further states.
+        commands : sequence of scalar
+            Commands, in the order of `commands`.
+
+        Yields
+        ------
+        tuple of Actuator, sequence of scalar, and scalar
+            The actuator, its part of x, and its command.
+        """
+        remaining_commands, first_state = iter(commands), 0
+        for a in self.actuators:
+            command = next(remaining_commands) if a.commanded else 0.0
+            yield a, x[first_state : first_state + len(a.states)], command
+            first_state += len(a.states)
+
+    def elements_with_states(self, x: Vector) -> Iterator[tuple[Element, Vector]]:
+        """Yield each force element with its states.
+
+        Parameters
+        ----------
+        x : sequence of scalar
+            Further states.
+
+        Yields
+        ------
+        tuple of Element and sequence of scalar
+            The element and its part of x.
+        """
+        first_state = sum(len(a.states) for a in self.actuators)
+        for e in self.elements:
+            yield e, x[first_state : first_state + len(e.states)]
+            first_state += len(e.states)
 
     def outside(self, t: Scalar, y: Vector) -> tuple[list[Scalar], dict[str, list[Scalar]]]:
         """Return the external forces.
@@ -302,18 +329,13 @@ class System:
             Generalised forces and wrenches of each element.
         """
         q, v, x = self.split(y)
-        first_state, actions = sum(len(a.states) for a in self.actuators), []
         if self.elements and uses_recursions(self.mechanism, list(q)):
-            end = first_state + sum(len(e.states) for e in self.elements)  # states of the control come after them
-            return self._passes.acts(t, list(q), list(v), list(x[first_state:end]), shown)
-        for e in self.elements:
-            actions.append(
-                element_forces.element_result(
-                    self.mechanism, e, t, list(q), list(v), x[first_state : first_state + len(e.states)]
-                )
-            )
-            first_state += len(e.states)
-        return actions
+            element_states = [z for _, own_states in self.elements_with_states(x) for z in own_states]
+            return self._passes.acts(t, list(q), list(v), element_states, shown)
+        return [
+            element_forces.element_result(self.mechanism, e, t, list(q), list(v), own_states)
+            for e, own_states in self.elements_with_states(x)
+        ]
 
     @cached_property
     def _passes(self) -> ElementPasses:
@@ -510,25 +532,13 @@ def system(
     free = as_tuple("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    output_functions, external_forces = (
-        dict(outputs or {}),
-        {} if is_omitted(forces) else checked_forces(mechanism, forces),
-    )
-    parts = (
-        _checked_actuators(mechanism, actuators),
-        control,
-        names,
-        output_functions,
-        control_states,
-        external_forces,
-        free,
-        defaults,
-        controllers,
-    )
+    external_forces = {} if is_omitted(forces) else checked_forces(mechanism, forces)
+    by_function = _checked_actuators(mechanism, actuators), control, names, dict(outputs or {}), control_states
     between_frames = () if is_omitted(elements) else element_forces.checked_elements(mechanism, elements)
     prescribed = {} if is_omitted(motions) else checked_motions(mechanism, motions)
     body_force_law = checked_field(mechanism, everywhere) if everywhere is not None else None
-    checked_system = System(mechanism, *parts, between_frames, prescribed, body_force_law)
+    acting = between_frames, prescribed, body_force_law
+    checked_system = System(mechanism, *by_function, external_forces, free, defaults, controllers, *acting)
     check_unique_names("state", [s.name for s in checked_system.states])
     check_unique_names("input", checked_system.inputs)
     check_unique_names("output", list(checked_system.outputs))
