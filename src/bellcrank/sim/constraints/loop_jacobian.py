@@ -31,14 +31,6 @@ State = list[Scalar]
 MAX_UNROLLED_OPERATIONS = 20_000  # operations from which a called graph is better although it also computes zeros
 
 
-def _unit_columns(n: int, places: Sequence[int]) -> Array:
-    """Return unit vectors of `n` elements as columns, each with its 1 at one of the `places`."""
-    columns = np.full((n, len(places)), 0.0, dtype=object)
-    for j, i in enumerate(places):
-        columns[i, j] = 1.0
-    return columns
-
-
 def jacobian_product(
     dynamics: Dynamics,
     tree: Tree,
@@ -78,14 +70,16 @@ def jacobian_product(
         return {
             "dy": dynamics.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
             "v": allowed,
-            "N": [kinematics.rate(m.tree, list(q), unit_vector(i, m.nv)) for i in free],
-            "E": [kinematics.rate(m.tree, list(q), reduced.lift(unit_vector(j, k), [0.0] * m.nv)) for j in range(k)],
+            "N": [kinematics.rate(m.tree, list(q), np.eye(m.nv)[i].tolist()) for i in free],
+            "E": [
+                kinematics.rate(m.tree, list(q), reduced.lift(np.eye(k)[j].tolist(), [0.0] * m.nv)) for j in range(k)
+            ],
             "A": [[column[r] for column in nearest] for r in range(k)],
         }
 
     plain = without_calls(dynamics.trace("parts", parts, dynamics.arguments))
     N, E, A = (plain.outputs[key] for key in "NEA")
-    speeds = _unit_columns(n, [*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)])
+    speeds = np.eye(n)[:, [*(m.nq + i for i in free), *range(m.nq + m.nv, s.size)]].astype(object)
     moves = np.full((n, k), 0.0, dtype=object)
     moves[: m.nq] = E.reshape(k, m.nq).T
     fast = plain.along({"y": speeds}, ("dy",))["dy"]
@@ -155,11 +149,6 @@ def right_factor(dynamics: Dynamics, N: Array, A: Array, null_space_changes: Arr
     for j in range(other_states):
         factor[2 * k + j, m.nq + m.nv + j] = 1.0
     return factor
-
-
-def unit_vector(i: int, n: int) -> State:
-    """Return the `i`-th of `n` unit vectors."""
-    return [1.0 if j == i else 0.0 for j in range(n)]
 
 
 def sparse_dot(e: Mapping[int, Scalar], x: Sequence[Scalar]) -> Scalar:

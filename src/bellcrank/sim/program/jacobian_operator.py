@@ -24,7 +24,6 @@ from bellcrank.integrate.linear_solver import LUFactors, WoodburySolver, implici
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State
 from bellcrank.jets import Jet
 from bellcrank.model.kind import Kind
-from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -103,17 +102,14 @@ class JacobianOperator:
         for link in m.tree.links:
             if link.joint.mimic is not None:
                 continue
-            q, v, x_v = ([vector[i] for i in indices] for vector, indices in self._joint_vectors(link, y, x))
+            q, v = [y[i] for i in link.q_index], [y[self.nq + i] for i in link.v_index]
+            x_v = [x[i] for i in link.v_index]
             joint_part = [b[i] + g * r for i, r in zip(link.q_index, link.kind.rate(q, x_v), strict=True)]
             if type(link.kind).rate is not Kind.rate:
                 joint_part = _rate_factors(link.kind, q, v, g).solve(joint_part)
             for i, one in zip(link.q_index, joint_part, strict=True):
                 x_q[i] = one
         return x_q
-
-    def _joint_vectors(self, link: Link, y: Any, x: State) -> list[tuple[Any, Sequence[int]]]:
-        """Return, for the q, v and x_v of a joint, the vector and the indices in it."""
-        return [(y, link.q_index), (y, [self.nq + i for i in link.v_index]), (x, link.v_index)]
 
 
 def _rate_factors(kind: Kind, q: State, v: State, g: Scalar) -> LUFactors:

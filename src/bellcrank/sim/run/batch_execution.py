@@ -324,10 +324,6 @@ class RunStanding:
     t: float = 0.0
     h: float | None = None
 
-    def update(self, t: float, h: float | None) -> None:
-        """Store the time `t` and the step size `h` of the slowest run."""
-        self.t, self.h = t, h
-
     def __str__(self) -> str:
         return f"at {self.t:.4g} s" + (f", step {self.h:.1e} s" if self.h is not None else "")
 
@@ -355,5 +351,5 @@ class ProgressReporter:
         live, t, h = (state[self.layout.place(name)] for name in ("live", "t", "h"))
         clock = xp.where(live > 0.0, t, self.seconds)
         slowest = int(clock.argmin())
-        self.standing.update(float(t[slowest]), float(h[slowest]) if self.adaptive else None)
+        self.standing.t, self.standing.h = float(t[slowest]), float(h[slowest]) if self.adaptive else None
         return float(clock.mean()) / self.seconds

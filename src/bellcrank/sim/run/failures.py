@@ -51,8 +51,7 @@ def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     elements = o.dynamics.elements
     names = elements + [sensitivity_name(element, w) for w in o.dynamics.wrt for element in elements]
     rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
-    near = o.dynamics.closure.near_singular_text(o.done.state[o.layout.places["y"], run], o.parameters[run])
-    near = f"; {near}: close to a singular configuration" if near else ""
+    near = _near_text(o, y, run)
     if code == NOT_FINITE:
         stiff = "at which its equations have a solution" if o.integrator.stiff else "a stiff integrator (rodas4)"
         advice = f"take a smaller step, {stiff}, or look at the control"
@@ -84,8 +83,7 @@ def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
             "when they become small; or give max_steps=..."
         )
     fastest = _fastest_rate(o, t, y, run)
-    near = o.dynamics.closure.near_singular_text(y, o.parameters[run])
-    near = f"; {near}: close to a singular configuration" if near else ""
+    near = _near_text(o, y, run)
     if not o.integrator.stiff and h * fastest > STIFF_STEP_RATE:
         return (
             f"{progress}{near}. It is stiff: its fastest time constant is {1 / fastest:.1g} s, and {o.integrator.name} "
@@ -96,6 +94,11 @@ def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
         f"{progress}{near}. The tolerance may be too tight, or the motion is discontinuous there: describe jumps as "
         "events, or give max_steps=..."
     )
+
+
+def _near_text(o: Outcome, y: Array, run: int) -> str:
+    near = o.dynamics.closure.near_singular_text(y, o.parameters[run])
+    return f"; {near}: close to a singular configuration" if near else ""
 
 
 def unresolved_message(o: Outcome, element: str, run: int) -> str:

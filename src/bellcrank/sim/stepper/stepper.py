@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,6 +45,7 @@ from bellcrank.sim.system.element_forces import CHECKED_RUNS, bumpy_contacts, wa
 
 Array = np.ndarray[Any, Any]
 BUMP_CHECK_ACTIONS = 1000  # most actions between looks for bumps of a terrain between contact points
+BUSY_TEXT = "another thread uses this stepper; make one for each thread, or wait for it."
 END_REASONS = {
     0: "", FINISHED: "limit", EVENT: "ended", NOT_FINITE: "not finite", NOT_CLOSED: "loops could not be closed"
 }  # fmt: skip
@@ -300,7 +302,7 @@ class Stepper:
             else int(self._step_address_call(address(checked), address(target)))
         )
         if code == text.BUSY:
-            raise InputError("step: another thread uses this stepper; make one for each thread, or wait for it.")
+            raise InputError(f"step: {BUSY_TEXT}")
         if code == text.ODD:
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(checked))[0])
             raise InputError(f"step: u{list(bad)} ({self.inputs[bad[-1]]}) is {checked[bad]}; expected finite numbers.")
@@ -571,8 +573,21 @@ class Stepper:
 
     # -- arguments
 
-    def _exclusive_use(self, what: str) -> _ExclusiveUse:
-        return _ExclusiveUse(self, what)
+    @contextmanager
+    def _exclusive_use(self, caller: str) -> Iterator[None]:
+        """Give one thread exclusive use of the stepper; `caller` is named in the error of another one."""
+        if not self._lock.acquire(blocking=False):
+            raise InputError(f"{caller}: {BUSY_TEXT}")
+        try:
+            if self._get("busy"):
+                raise InputError(f"{caller}: {BUSY_TEXT}")
+            self._set("busy", 1)
+            try:
+                yield
+            finally:
+                self._set("busy", 0)
+        finally:
+            self._lock.release()
 
     def _inputs(self, u: Any) -> Array:
         return arguments.action_inputs(u, self._shape, self.inputs, self._action.nu)
@@ -606,25 +621,3 @@ class Stepper:
             return 0
         finally:
             self._lock.release()
-
-
-class _ExclusiveUse:
-    """Context manager that gives one thread exclusive use of a stepper."""
-
-    def __init__(self, stepper: Stepper, what: str) -> None:
-        self.stepper, self.caller = stepper, what
-
-    def __enter__(self) -> None:
-        if not self.stepper._lock.acquire(blocking=False):
-            self._refuse()
-        if self.stepper._get("busy"):
-            self.stepper._lock.release()
-            self._refuse()
-        self.stepper._set("busy", 1)
-
-    def _refuse(self) -> None:
-        raise InputError(f"{self.caller}: another thread uses this stepper; make one for each thread, or wait for it.")
-
-    def __exit__(self, *_: object) -> None:
-        self.stepper._set("busy", 0)
-        self.stepper._lock.release()
