@@ -44,7 +44,7 @@ class StepVerdict(NamedTuple):
     ratio: Scalar
 
 
-class AdaptiveProgram(RunProgram):
+class AdaptiveSteps(RunProgram):
     """Program of a run with adaptive steps, or with fixed ones between events.
 
     Parameters

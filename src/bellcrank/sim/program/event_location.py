@@ -14,12 +14,12 @@ from bellcrank.sim.program.run_state import RunState
 from bellcrank.sim.program.step_check import EVENTS
 
 if TYPE_CHECKING:
-    from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
+    from bellcrank.sim.program.adaptive_steps import AdaptiveSteps
 
 SIMULTANEOUS_STEPS = 1e-9  # part of a step: events closer than this are simultaneous
 
 
-def located_events(run: AdaptiveProgram, old: RunState, u: Any) -> RunState:
+def located_events(run: AdaptiveSteps, old: RunState, u: Any) -> RunState:
     """Return the new state after a step in which functions of events crossed zero.
 
     Parameters

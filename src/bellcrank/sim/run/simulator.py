@@ -26,7 +26,7 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
-from bellcrank.sim.program.adaptive_steps import AdaptiveProgram
+from bellcrank.sim.program.adaptive_steps import AdaptiveSteps
 from bellcrank.sim.program.damping_stability import check_damping
 from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
@@ -203,7 +203,7 @@ class Simulator:
             check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
                 return FixedSteps(dynamics, self.integrator, self.summary, rows, dtype, check).program()
-            return AdaptiveProgram(
+            return AdaptiveSteps(
                 dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
             ).program()
 
