@@ -6,6 +6,7 @@ rope from being pulled straight, which would take an infinite force.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from bellcrank.actuators import IdealTorque, StateVariable
@@ -31,7 +32,7 @@ def machine(links: int = LINK_COUNT) -> Machine:
         _winch_control,
         inputs=dict.fromkeys(WINCHES, 0.0),
         states=[StateVariable(f"{name}.drum", "m") for name in WINCHES],
-        outputs={f"{name}.force": _force_output(name) for name in WINCHES},
+        outputs={f"{name}.force": partial(_winch_force, name) for name in WINCHES},
     )
     levers = tuple(Lever(name, "m/s", -WINCH_SPEED, WINCH_SPEED, label=f"{name} winch") for name in WINCHES)
     plots = (
@@ -45,19 +46,15 @@ def machine(links: int = LINK_COUNT) -> Machine:
     return Machine(rope_system, levers, plots, gauges=gauges)
 
 
-def _winch_force(name: str, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+def _winch_force(name: str, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
     """Return the force of a winch towards the position of its drum."""
     return clip(
         DRUM_STIFFNESS * (x[f"{name}.drum"] - q[name]) + DRUM_DAMPING * (u[name] - v[name]), -WINCH_FORCE, WINCH_FORCE
     )
 
 
-def _force_output(name: str) -> Any:
-    return lambda t, q, v, x, u: _winch_force(name, q, v, x, u)
-
-
 def _winch_control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], list[Scalar]]:
-    forces = {name: _winch_force(name, q, v, x, u) for name in WINCHES}
+    forces = {name: _winch_force(name, t, q, v, x, u) for name in WINCHES}
     return forces, [u[name] - _slip_rate(x[f"{name}.drum"] - q[name]) for name in WINCHES]
 
 

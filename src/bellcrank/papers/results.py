@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from typing import Any
 
 from bellcrank.record import Record
 from bellcrank.text_table import Table
@@ -91,14 +92,15 @@ class Experiment:
     title : str
         Subject of the experiment.
     file : str
-        Module inside `bellcrank.papers` with a function `run`, such as "wong.puma".
+        Module inside `bellcrank.papers`, such as "wong.puma600": with a function `run` or, for an experiment of tables,
+        with a function `tables` and FIGURES.
     """
 
     name: str
     paper: str
     section: str
     title: str
-    file: str  # module inside bellcrank.papers, with a function `run`
+    file: str  # module inside bellcrank.papers
 
     def run(self) -> Result:
         """Run the experiment and return its results.
@@ -108,7 +110,10 @@ class Experiment:
         Result
             Rows, tables, records and figures.
         """
-        result: Result = import_module(f"bellcrank.papers.{self.file}").run()
+        module: Any = import_module(f"bellcrank.papers.{self.file}")
+        if not hasattr(module, "run"):
+            return Result(tables=tuple(module.tables()), drawings=getattr(module, "FIGURES", {}))
+        result: Result = module.run()
         return result
 
 

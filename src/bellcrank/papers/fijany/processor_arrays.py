@@ -21,7 +21,6 @@ from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.historical.mass_matrix import column_parallel
 from bellcrank.graph import Graph, trace
 from bellcrank.papers import operation_counts as papers
-from bellcrank.papers.results import Result
 from bellcrank.scheduling import Machine, Schedule, machine, schedule, tasks
 from bellcrank.scheduling.machines import STEP_COSTS
 from bellcrank.scheduling.placement import Placement, Plan, upward_rank
@@ -192,8 +191,3 @@ def _growth_table(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
         rows.append(("  ours", *(str(sum(count_busiest(array, n))) for n in sizes)))
     rows.append(("serial VCRB, ours", *(str(serial_operations(n)) for n in sizes)))
     return Table("How it grows: steps, counted", ("joints", *map(str, sizes)), rows, range(1, len(sizes) + 1))
-
-
-def run() -> Result:
-    """Return all tables, for `bellcrank papers`."""
-    return Result(tables=tuple(tables()))

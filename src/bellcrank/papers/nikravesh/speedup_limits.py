@@ -21,7 +21,6 @@ from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, mechanism_of
 from bellcrank.papers.operation_counts import published
-from bellcrank.papers.results import Result
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
@@ -182,8 +181,3 @@ def _parametrised_tree(tree: Tree, numbers: ScalarIterator) -> Tree:
 
 def _vec(numbers: ScalarIterator) -> Vec:
     return Vec(next(numbers), next(numbers), next(numbers))
-
-
-def run() -> Result:
-    """Return all tables and figures, for `bellcrank papers`."""
-    return Result(tables=tuple(tables()), drawings=FIGURES)

@@ -18,7 +18,6 @@ from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.papers.open_loop import Array
 from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.papers.saha.arm_experiment import SECONDS, ArmExperiment, figures
-from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.zoo import stanford
 
@@ -33,7 +32,7 @@ def run() -> Result:
     held = arm.free_fall(_with_locked_slide(arm.mechanism), (*START[:2], *START[3:]))
     theta_2, b_3 = free["joint2.q"], free["joint3.q"]
     sample_index = {t: round(t / 0.01) for t in (0.5, 1.0, 10.0)}
-    zero, zero_held = _zero_time(free), _zero_time(held)
+    zero, zero_held = (_crossing_time(r.t, r["joint2.q"]) for r in (free, held))
     changed_number, soonest, runner_up = _scan_numbers(arm.mechanism)
     rows = (
         Row("free fall: theta_2 passes zero at", "a little after 0.5 s", zero, "s", 0.5 < zero < 0.7),
@@ -61,12 +60,8 @@ def _with_locked_slide(m: Mechanism) -> Mechanism:
     return mechanism_of("stanford_held", m.bodies, joints, frames, gravity=m.gravity)
 
 
-def _zero_time(r: Record) -> float:
-    """Return the time at which theta_2 crosses zero."""
-    return _crossing_time(r.t, r["joint2.q"])
-
-
 def _crossing_time(t: Array, y: Array) -> float:
+    """Return the time at which `y` crosses zero; infinity if it never does."""
     past = y < 0.0
     if not past.any():
         return np.inf

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from bellcrank.model import Mechanism
 from bellcrank.papers.operation_counts import published
-from bellcrank.papers.results import Result
 from bellcrank.papers.schaefer.strategies import SHARING_MODES, STRATEGIES, tasks_of
 from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine
 from bellcrank.scheduling.placement import Placement, Plan
@@ -146,8 +145,3 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     "schaefer1992_figure_8.svg": lambda: figure_8().three.svg(),
     "schaefer1992_figure_8.html": lambda: figure_8().three.html(),
 }
-
-
-def run() -> Result:
-    """Return all tables and figures, for `bellcrank papers`."""
-    return Result(tables=tuple(tables()), drawings=FIGURES)

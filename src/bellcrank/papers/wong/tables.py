@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from bellcrank.papers.operation_counts import evaluate_formula, published
-from bellcrank.papers.results import Result
 from bellcrank.papers.wong import Cost, comparison, mesh, wong_mesh
 from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
 from bellcrank.text_table import Table
@@ -121,8 +120,3 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     "wong1991_excavator.svg": lambda: wong_mesh(excavator()).svg(),
     "wong1991_excavator.html": lambda: wong_mesh(excavator()).html(),
 }
-
-
-def run() -> Result:
-    """Return all tables and figures, for `bellcrank papers`."""
-    return Result(tables=tuple(tables()), drawings=FIGURES)
