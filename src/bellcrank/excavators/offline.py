@@ -105,8 +105,8 @@ def dug(machine: Machine, seconds: float, pilot: Pilot | None = None, **how: Any
     t, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     columns = state_columns(m, t, q=y[:, : m.nq], v=y[:, m.nq : m.nq + m.nv])
     states = [state.name for state in s.states]
-    for name, unit, values in zip(states, (state.unit for state in s.states), y[:, m.nq + m.nv :].T, strict=False):
-        columns[name] = Column(name, unit, values)
+    for state, values in zip(s.states, y[:, m.nq + m.nv :].T, strict=False):
+        columns[state.name] = Column(state.name, state.unit, values)
     for name, nominal in s.parameters.items():
         values = np.array([row[2].get(name, nominal) for row in rows])
         columns[f"parameter.{name}"] = Column(f"parameter.{name}", s.parameters.unit(name), values)

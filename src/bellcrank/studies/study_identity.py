@@ -103,7 +103,8 @@ def executed_program(setup: StudySetup, sim: Simulator, values: Table) -> Progra
     """
     settings = {name: x for name, x in shared_settings(setup).items() if name != "target"}
     varied = [name for name in NUMBER_SETTINGS if name in values]
-    for numbers in _distinct_rows([values[name] for name in varied]):
+    rows = np.unique(np.stack([values[name] for name in varied], axis=1), axis=0).tolist() if varied else [()]
+    for numbers in rows:
         try:
             plan = sim.planned(setup.seconds, settings | dict(zip(varied, numbers, strict=True)))
         except InputError:
@@ -140,10 +141,6 @@ def number_digests(setup: StudySetup, sim: Simulator, runs: Array, values: Table
     parts["initial state"] = replace(data, initial_fields=initial, input_table=np.zeros(0), parameters=np.zeros(0))
     digest = _content_digest()
     return {name: _digest_of(digest, "numbers", x) for name, x in parts.items()}
-
-
-def _distinct_rows(columns: list[Array]) -> list[tuple[float, ...]]:
-    return [tuple(map(float, row)) for row in np.unique(np.stack(columns, axis=1), axis=0)] if columns else [()]
 
 
 def _content_digest() -> ContentDigest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
 from importlib.resources import files
@@ -215,20 +215,16 @@ def add_rod(
 
 
 def _wong(name: str, table: Mapping[str, Any]) -> Mechanism:
-    given = {key: table[key] for key in ("mass", "k", "l", "inertia", "source", "parent", "names") if key in table}
-    return from_wong(name, alpha=_radians(table["alpha_deg"]), lines=_lines(table), **given)
+    return from_wong(name, **_given(table, "mass", "k", "l", "inertia", "source", "parent", "names"))
 
 
 def _saha(name: str, table: Mapping[str, Any]) -> Mechanism:
-    given = {key: table[key] for key in ("joints", "a", "b", "mass", "r", "inertia", "source")}
-    return from_saha(name, alpha=_radians(table["alpha_deg"]), lines=_lines(table), **given)
+    return from_saha(name, **_given(table, "joints", "a", "b", "mass", "r", "inertia", "source"))
 
 
-def _lines(table: Mapping[str, Any]) -> list[ReportLine]:
-    """Return the sources and the note for the head of the report."""
-    note = [ReportLine("table", table["note"], "note")] if "note" in table else []
-    return [*(ReportLine("source", text) for text in table["cite"]), *note]
-
-
-def _radians(degrees: Sequence[float]) -> list[float]:
-    return [radians(x) for x in degrees]
+def _given(table: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return some columns of a table, its twists, and its sources and note for the head of the report."""
+    lines = [ReportLine("source", text) for text in table["cite"]]
+    lines += [ReportLine("table", table["note"], "note")] if "note" in table else []
+    columns = {name: table[name] for name in names if name in table}
+    return columns | {"alpha": [radians(x) for x in table["alpha_deg"]], "lines": lines}
