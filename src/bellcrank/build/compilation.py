@@ -39,7 +39,7 @@ class Job:
     """A kernel to compile.
 
     key: everything that determines the graph, where that is known without tracing it.
-    doubts: returns the texts of warnings about the results; called after tracing, and stored with the code.
+    doubts: returns the texts of warnings about results of a method; called after tracing, and stored with the code.
     issue: issues them, also those of a kernel from the cache.
     """
 
@@ -52,7 +52,7 @@ class Job:
     parameters: Parameters | None = None
     recipe: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
     extend: Extend | None = None
-    doubts: Callable[[], Sequence[str]] | None = None
+    doubts: Callable[[str], Sequence[str]] | None = None
     issue: Callable[[Sequence[str]], None] | None = None
 
 
@@ -84,7 +84,7 @@ def build_kernel(job: Job, backend: Target) -> Kernel:
             "method": method,
             "inputs": {key: list(shape) for key, shape in graph.inputs.items()},
             "outputs": {key: list(shape) for key, shape in graph.shapes.items()},
-            "doubts": list(job.doubts()) if job.doubts else [],
+            "doubts": list(job.doubts(method)) if job.doubts else [],
         }
         if index and sources_unchanged():
             store.save(f"{index}.json", json.dumps(facts).encode())

@@ -159,6 +159,7 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         return make_kernel(mechanism, replace(request, wrenches=frames), where)
 
     signature, doc = _signature_and_help(mechanism, q)
+    may_be_doubtful = bool(mechanism.loops) or (q.inverts and not mechanism.tree.has_massive_bodies)
     job = Job(
         q.name,
         graph,
@@ -171,15 +172,19 @@ def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:
         _checked_parameters(mechanism, q),
         (make_kernel, (mechanism, request, where)),
         partial(kernel_with_wrenches, q.name, with_wrenches) if q.option == "frames" and not request.wrenches else None,
-        partial(_loop_doubts, mechanism) if mechanism.loops else None,
-        partial(warn_once, mechanism) if mechanism.loops else None,
+        partial(_doubts, mechanism) if may_be_doubtful else None,
+        partial(warn_once, mechanism) if may_be_doubtful else None,
     )
     return build_kernel(job, target)
 
 
-def _loop_doubts(mechanism: Mechanism) -> Sequence[str]:
-    """Return the doubts of the loop analysis of a mechanism; none if tracing did not need the analysis."""
-    return getattr(vars(mechanism).get("_closure"), "doubts", ())
+def _doubts(mechanism: Mechanism, method_name: str) -> Sequence[str]:
+    """Return the doubts of the loop analysis, if tracing needed it, or about the accelerations of an open tree."""
+    if mechanism.loops:
+        return getattr(vars(mechanism).get("_closure"), "doubts", ())
+    from bellcrank.build.rounding_doubts import rounding_doubts
+
+    return rounding_doubts(mechanism, METHODS[method_name])
 
 
 def _request_decides_graph(mechanism: Mechanism) -> bool:

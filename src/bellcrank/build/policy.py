@@ -137,7 +137,7 @@ def choose(mechanism: Mechanism, request: Request, cores: bool = False) -> Strat
         Whether several cores share the work on each state.
     """
     name, tree = request.quantity, mechanism.tree
-    able = candidates(name, tree) if request.method == "auto" else [method(request.method, name, tree)]
+    able = _able_methods(mechanism, request)
     plans = [plan(mechanism, request, by) for by in able]
     if tree.has_mimics and METHODS["crba"] in able:  # rolled aba also supports mimic joints
         plans.insert(0, plan(mechanism, request, METHODS["aba"]))
@@ -151,6 +151,19 @@ def choose(mechanism: Mechanism, request: Request, cores: bool = False) -> Strat
         wide = dca if dca.form == SEGMENTS else None
     dropped = tuple(p for p in plans if preferred and p not in preferred)
     return Strategy(relevant_tree(mechanism, request), request, tuple(preferred or plans), wide, dropped)
+
+
+def _able_methods(mechanism: Mechanism, request: Request) -> list[Method]:
+    """Return the requested method, or for "auto" those that are cheap, and accurate where sizes of bodies differ."""
+    name, tree = request.quantity, mechanism.tree
+    if request.method != "auto":
+        return [method(request.method, name, tree)]
+    able = candidates(name, tree)
+    if name != "forward_dynamics" or len(able) <= 1 or tree.has_massive_bodies:
+        return able
+    from bellcrank.build.rounding_doubts import accurate_methods
+
+    return accurate_methods(mechanism, able)
 
 
 def plan(mechanism: Mechanism, request: Request, by: Method) -> Plan:

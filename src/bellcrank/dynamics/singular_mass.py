@@ -151,7 +151,7 @@ def _singular_motion(tree: Tree, q: Sequence[float]) -> Array:
     """Return the share of each coordinate in a motion without inertia, from the matrix itself; zeros if none."""
     M = np.array(crba.mass_matrix(tree, list(q)), dtype=float)
     diagonal = np.diag(M)
-    scale = np.sqrt(np.where(diagonal > NEGLIGIBLE_DIAGONAL * _carried_sizes(tree, q), diagonal, np.inf))
+    scale = np.sqrt(np.where(diagonal > NEGLIGIBLE_DIAGONAL * carried_sizes(tree, q), diagonal, np.inf))
     if np.isinf(scale).any():
         return np.isinf(scale).astype(float)
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
@@ -164,8 +164,11 @@ def _has_negligible_diagonal(tree: Tree, q: Sequence[float]) -> bool:
     return bool((diagonal <= NEGLIGIBLE_DIAGONAL * diagonal.max(initial=0.0)).any())
 
 
-def _carried_sizes(tree: Tree, q: Sequence[float]) -> Array:
-    """Return the largest inertia, about any axis, of what each coordinate moves: the natural size of its diagonal."""
+def carried_sizes(tree: Tree, q: Sequence[float]) -> Array:
+    """Return the largest inertia, about any axis, of what each coordinate of `tree` moves at `q`.
+
+    It is the natural size of the coordinate's element in the diagonal of the mass matrix.
+    """
     carried, sizes = tree.link_inertias(q), np.zeros(tree.nv)
     for i, link in reversed(list(enumerate(tree.links))):
         I = carried[i].I

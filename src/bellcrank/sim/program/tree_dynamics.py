@@ -16,6 +16,7 @@ from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import CustomPullbackGraph, Graph, Node, derivative
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, plus
+from bellcrank.model.mechanism import warn_once
 from bellcrank.scalar import Scalar
 from bellcrank.sim.program.implicit_forces import (
     augmented_solver,
@@ -142,7 +143,12 @@ def tree_dynamics(
     integrals
         Integrals that summaries need.
     """
-    method = auto_method(system.mechanism, Request("forward_dynamics", solver.method))
+    m = system.mechanism
+    method = auto_method(m, Request("forward_dynamics", solver.method))
+    if not m.tree.has_massive_bodies:
+        from bellcrank.build.rounding_doubts import rounding_doubts  # most mechanisms do not need it
+
+        warn_once(m, rounding_doubts(m, method))
     dynamics = TreeDynamics(system, method, tuple(wrt), integrals, implicit_forces(system, solver))
     check_sensitivities(dynamics)
     return dynamics
