@@ -434,6 +434,25 @@ def tree(seed: int, gravity: float = -9.81) -> Any:
     return b.build()
 
 
+def test_beams_welded_to_a_node_and_to_each_other() -> None:
+    """Modes of two beams end at a node of a third, all of whose axes stay open."""
+    b = bc.Builder("welded")
+    bar = {"section": BAR, "material": STEEL, "elements": 4, "modes": 2, "below": 400.0}
+    b.beam("first", length=1.0, start=(0, 0, 0), axis=(1, 0, 0), side=(0, 1, 0), **bar)
+    b.joint("hinge", "revolute", "ground", "first", axis=(0, 1, 0))
+    for name, axis, carrier in (("second", (0, 0.6, 0.8), "first.end"), ("third", (0, -0.6, 0.8), "second")):
+        b.beam(name, length=0.7, start=(1, 0, 0), axis=axis, side=(1, 0, 0), **bar)
+        b.joint(f"weld of {name}", "fixed", carrier, name, point=(1, 0, 0))
+    m = b.build()
+    assert [body.link for body in m.tree.flexible] == [0, 1, 1]
+    q, v, x = random(m, 0)
+    for quantity in ("forward_dynamics", "bias", "mass_matrix"):
+        ways = [by.name for by in applicable_methods(quantity, m.tree)]
+        expected, *results = [of(m, quantity, way, 0.1 * q, 10.0 * v, x) for way in ways]
+        for way, found in zip(ways[1:], results, strict=True):
+            assert found == pytest.approx(expected, rel=1e-8, abs=1e-8 * np.abs(expected).max()), (quantity, way)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_trees(seed: int) -> None:
     m = tree(seed)

@@ -138,11 +138,11 @@ def body_acceleration(body: Body, still: bool = False) -> Generator[Exchange, An
     driven = [next(ending_forces) + p if closes else p for p, closes in zip(resisted, share.closes, strict=True)]
     for k, force in zip(share.ends, ending_forces, strict=True):
         subtree.open_terms.u[k] = subtree.open_terms.u[k] + force
-    for k in reversed(share.ends):
-        subtree.eliminate(k)
-    # Where no axis is eliminated, IA does not change, and its product with c serves all axes.
+    # Where no axis is eliminated, IA does not change there, and its product with c serves all axes.
     before, behind = (NO_MOTION, c) if any(share.closes) else (c, NO_MOTION)
     subtree.add_velocity_terms(before)
+    for k in reversed(share.ends):
+        subtree.eliminate(k)
     subtree.release_joint(body, S, driven)
     yield SendInwards(lambda: subtree.in_parent_frame(link, X, behind))
     gravity = ZERO if still else body.ground.gravity
