@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.dynamics.frame_pairs import last_carrier
 from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.model.tree import Tree
 from bellcrank.spatial.dense_matrices import dense_matrix
@@ -119,10 +120,7 @@ class ArticulatedCompliance:
             Two forces, each with the index of its body.
         """
         (i, a), (k, b) = pair
-        carrier, other = i, k
-        while carrier != other:  # children come after their parents
-            carrier, other = max(carrier, other), min(carrier, other)
-            carrier = self.tree.links[carrier].parent
+        carrier = last_carrier(self.tree, (i, k))
         if carrier < 0:
             return [*pair]
         carrier_origin = self.poses[carrier][1]

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bellcrank.dynamics.kinematics import velocities
-from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, FromParent, Send, Vector, accumulate_subtree, poses
+from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, FromParent, Send, Vector, accumulate_subtree, sweep
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
@@ -34,17 +33,7 @@ def field_forces(tree: Tree, law: ForceLaw, q: Vector, v: Vector) -> list[Scalar
     v
         Velocities, nv elements.
     """
-    body_forces = [
-        _body_force(link, law, *place, motion)
-        for link, place, motion in zip(tree.links, poses(tree, q), velocities(tree, q, v), strict=True)
-    ]
-    tau: list[Scalar] = [0.0] * tree.nv
-    for i, link in reversed(list(enumerate(tree.links))):
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            tau[k] = tau[k] + s.dot(body_forces[i])
-        if link.parent >= 0:
-            body_forces[link.parent] = body_forces[link.parent] + link.transform(q).force(body_forces[i])
-    return tau
+    return sweep(tree, field_recursion(law), {"q": q, "v": v}).by_axis(tree.nv)
 
 
 def field_recursion(law: ForceLaw) -> Callable[[Body], BodyRecursion]:

@@ -9,7 +9,7 @@ that a loop depends only on its own joints ("performed separately on each closed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.model.tree import Tree
@@ -82,8 +82,13 @@ def common_body(tree: Tree, a: str, b: str) -> int:
     b
         Name of the second frame.
     """
-    ancestors = set(tree.path(tree.frames[a][0]))
-    return next((k for k in tree.path(tree.frames[b][0]) if k in ancestors), -1)
+    return last_carrier(tree, [tree.frames[a][0], tree.frames[b][0]])
+
+
+def last_carrier(tree: Tree, links: Iterable[int]) -> int:
+    """Return the last link of `tree` that is or carries each of `links`; -1 is the ground."""
+    carriers = set.intersection(*(set(tree.path(i)) for i in links))
+    return max(carriers, default=-1)  # parents come before children
 
 
 def _anchor_point(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:

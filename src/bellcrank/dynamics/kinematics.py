@@ -29,7 +29,7 @@ from bellcrank.dynamics.tree_sweeps import (
     Vector,
     accumulate_subtree,
     apply_joint_function,
-    external_force,
+    body_generalised_forces,
     ground_of,
     joint_elements,
     poses,
@@ -64,14 +64,6 @@ def velocities(tree: Tree, q: Vector, v: Vector) -> list[Motion]:
     return [V for (V,) in swept.by_link]
 
 
-def _frame_pose(tree: Tree, q: Vector, frame: str) -> tuple[int, Mat, Vec, Mat]:
-    """Return the body of the frame, its R_WB and p_WB, and R_WF of that body."""
-    body, R, p = tree.frames[frame]
-    R_WF, p_WF = poses(tree, q)[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
-    step("pose", frame)
-    return body, R_WF.times(R), p_WF + R_WF @ p, R_WF
-
-
 def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
     """Return X_WB as a 4x4 matrix.
 
@@ -84,8 +76,10 @@ def pose(tree: Tree, q: Vector, frame: str) -> list[list[Scalar]]:
     frame
         Name of the frame.
     """
-    _, R, p, _ = _frame_pose(tree, q, frame)
-    return homogeneous_matrix(R, p)
+    body, R, p = tree.frames[frame]
+    R_WF, p_WF = poses(tree, q)[body] if body >= 0 else tree.ground.pose(IDENTITY, ZERO)
+    step("pose", frame)
+    return homogeneous_matrix(R_WF.times(R), p_WF + R_WF @ p)
 
 
 def homogeneous_matrix(R: Mat, p: Vec) -> list[list[Scalar]]:
@@ -276,12 +270,7 @@ def difference(tree: Tree, q0: Vector, q1: Vector) -> list[Scalar]:
     q1
         Final positions.
     """
-    out: list[Scalar] = []
-    for link in tree.links:
-        if link.joint.mimic is None:
-            step("difference", link.name)
-            out += link.kind.difference([q0[i] for i in link.q_index], [q1[i] for i in link.q_index])
-    return out
+    return apply_joint_function(tree, "difference", q0, q1, "q_index")
 
 
 # -- the work of one body
@@ -345,14 +334,6 @@ def joint_function(function: str, first: str, second: str) -> Callable[[Body], B
         return values
 
     return work
-
-
-def body_generalised_forces(body: Body) -> BodyRecursion:
-    """Return J^T wrench for the joint of the `body`: the generalised forces due to forces on frames."""
-    pushes = yield from external_force(body)
-    (total,) = yield from accumulate_subtree(body, body.X.force, felt=pushes)
-    step("felt", body.link.name)
-    return [s.dot(total) for s in body.S]
 
 
 def body_poses(body: Body) -> BodyRecursion:

@@ -7,7 +7,7 @@ which it is attached, its outer end the frame of its last body. A segment is ful
     a' = K^T a + W g + b           acceleration of the outer end, where the force g acts
 
 IA and pA are those of articulated bodies whose outer end is free; W is the compliance of the outer end while the inner
-one is held. For a segment that ends at a tip K, W and b are not needed, and its response is None.
+one is held. For a segment that ends at a tip K, W and b are zero.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Segment:
 
     IA: ArticulatedInertia
     pA: Force
-    response: EndResponse | None
+    response: EndResponse
 
 
 def _unit_forces() -> tuple[Force, ...]:
@@ -103,25 +103,21 @@ def add_body(
     freed = []
     for s, t in reversed(list(zip(S, driven, strict=True))):
         psi, D, u, IA, pA = aba.eliminate_axis(link, s, t, IA, pA)
-        k: SixVector = [0.0] * 6
-        if reach is not None:
-            step("K", link.name)
-            k = [s.dot(column) for column in reach.K]
-            K = tuple(column - psi * x for column, x in zip(reach.K, k, strict=True))
-            step("W", link.name)
-            kD = [x * D for x in k]
-            W = tuple(tuple(w + k[i] * kD[j] for j, w in enumerate(row)) for i, row in enumerate(reach.W))
-            step("b", link.name)
-            reach = EndResponse(K, W, reach.b + to_motion([x * u for x in kD]))
+        step("K", link.name)
+        k = [s.dot(column) for column in reach.K]
+        K = tuple(column - psi * x for column, x in zip(reach.K, k, strict=True))
+        step("W", link.name)
+        kD = [x * D for x in k]
+        W = tuple(tuple(w + k[i] * kD[j] for j, w in enumerate(row)) for i, row in enumerate(reach.W))
+        step("b", link.name)
+        reach = EndResponse(K, W, reach.b + to_motion([x * u for x in kD]))
         freed.append(EliminatedAxis(psi, D, u, k))
     step("pA", link.name)
-    end = Segment(X.articulated(IA), X.force(pA + IA @ c), None)
-    if reach is not None:
-        step("b", link.name)
-        b = reach.b + to_motion([c.dot(column) for column in reach.K])
-        step("K", link.name)
-        end.response = EndResponse(tuple(X.force(column) for column in reach.K), reach.W, b)
-    return end, freed[::-1]
+    IA, pA = X.articulated(IA), X.force(pA + IA @ c)
+    step("b", link.name)
+    b = reach.b + to_motion([c.dot(column) for column in reach.K])
+    step("K", link.name)
+    return Segment(IA, pA, EndResponse(tuple(X.force(column) for column in reach.K), reach.W, b)), freed[::-1]
 
 
 def joint_accelerations(
@@ -176,7 +172,6 @@ def join_segments(near: Segment, far: Segment) -> tuple[Segment, SegmentJoint]:
     far
         Segment beyond it.
     """
-    assert near.response is not None
     step("R")
     W = symmetric_matrix(near.response.W)
     R, e = _factor_compliance(dense_matrix(far.IA), W)
@@ -194,8 +189,6 @@ def join_segments(near: Segment, far: Segment) -> tuple[Segment, SegmentJoint]:
     step("pA")
     carried = [dot([K1[m][i] for m in range(6)], pA) for i in range(6)]
     pA1 = near.pA + to_force([x + column_dot(eY, i, [[r] for r in rho], 0) for i, x in enumerate(carried)])
-    if far.response is None:
-        return Segment(IA, pA1, None), segment_joint
     return Segment(IA, pA1, _joined_response(far.response, K1, eY, W, segment_joint, rho)), segment_joint
 
 
@@ -239,14 +232,11 @@ def split_solution(
     g2
         Force at far's outer end.
     """
-    assert near.response is not None
     step("a")
     free = [x + a1.dot(column) for x, column in zip(both.b, near.response.K, strict=True)]
-    pulled = [0.0] * 6
-    if far.response is not None:
-        columns = [six_numbers(column) for column in far.response.K]
-        pulled = [dot([columns[m][i] for m in range(6)], g2) for i in range(6)]
-        free = [x + dot(row, pulled) for x, row in zip(free, symmetric_matrix(near.response.W), strict=True)]
+    columns = [six_numbers(column) for column in far.response.K]
+    pulled = [dot([columns[m][i] for m in range(6)], g2) for i in range(6)]
+    free = [x + dot(row, pulled) for x, row in zip(free, symmetric_matrix(near.response.W), strict=True)]
     phi = [dot(row, free) * d for row, d in zip(both.R, both.e, strict=True)]
     a = [x - dot([row[i] for row in both.Q], phi) for i, x in enumerate(free)]
     step("g")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.frame_pairs import last_carrier
 from bellcrank.dynamics.tree_sweeps import LinkShare, LocalLink, SharingLink, localise
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.joints.fixed import Fixed
@@ -108,10 +109,7 @@ def collect_shared_coordinates(tree: Tree, unlimited: bool = False) -> SharedCoo
             return None
         bending[body.link] = body
     links_of_coordinate = _links_by_coordinate(tree, bending)
-    depth: list[int] = []
-    for link in tree.links:
-        depth.append(depth[link.parent] + 1 if link.parent >= 0 else 0)
-    ends = {k: _common_ancestor(tree, links, depth) for k, links in links_of_coordinate.items()}
+    ends = {k: last_carrier(tree, links) for k, links in links_of_coordinate.items()}
     if -1 in ends.values():
         return None
     slots, open_ = _assign_slots(tree, links_of_coordinate, ends)
@@ -167,19 +165,6 @@ def _links_by_coordinate(tree: Tree, bending: list[FlexibleBody | None]) -> dict
 
 def _is_node(tree: Tree, i: int) -> bool:
     return tree.links[i].kind.name == "modal"
-
-
-def _common_ancestor(tree: Tree, links: Sequence[int], depth: Sequence[int]) -> int:
-    """Return the last link that is or carries each of `links`; -1 if that is the ground."""
-    ancestor = links[0]
-    for other in links[1:]:
-        while ancestor != other and -1 not in (ancestor, other):
-            if depth[ancestor] >= depth[other]:
-                ancestor = tree.links[ancestor].parent
-            else:
-                other = tree.links[other].parent
-        ancestor = -1 if -1 in (ancestor, other) else ancestor
-    return ancestor
 
 
 def _assign_slots(

@@ -229,7 +229,7 @@ def _singular_pivots(tree: Tree, q: Sequence[float], least: float = SINGULAR_EIG
 def _shared_singular_pivots(tree: Tree, common: SharedCoordinates, q: Sequence[float]) -> Array:
     """Return the same as `_singular_pivots` for shared coordinates.
 
-    Their pivots are known where they end (shared_aba_rnea.py).
+    Their pivots are known where they end (aba.py).
     """
     singular, size = np.zeros(tree.nv), np.zeros(tree.nv)
     child_values: list[list[tuple[Any, ...]]] = [[] for _ in tree.links]

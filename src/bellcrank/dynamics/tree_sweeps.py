@@ -14,7 +14,7 @@ mechanisms it runs once for each link class, as the cell of a rolled loop (build
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from bellcrank.dynamics import springs
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
+from bellcrank.single_evaluation import evaluated_once
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
@@ -95,7 +96,7 @@ def rate(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     return apply_joint_function(tree, "rate", q, v)
 
 
-def apply_joint_function(tree: Tree, function: str, q: Vector, v: Vector) -> list[Scalar]:
+def apply_joint_function(tree: Tree, function: str, q: Vector, v: Vector, index: str = "v_index") -> list[Scalar]:
     """Apply a function of the joint types to the coordinates of each joint, except mimic joints.
 
     Parameters
@@ -107,13 +108,15 @@ def apply_joint_function(tree: Tree, function: str, q: Vector, v: Vector) -> lis
     q
         Positions, nq elements.
     v
-        Velocities, nv elements.
+        Velocities, nv elements, or other positions.
+    index
+        "v_index", or "q_index" for positions.
     """
     out: list[Scalar] = []
     for link in tree.links:
         if link.joint.mimic is None:
             step(function, link.name)
-            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in link.v_index])
+            out += getattr(link.kind, function)([q[i] for i in link.q_index], [v[i] for i in getattr(link, index)])
     return out
 
 
@@ -152,15 +155,7 @@ def generalised_forces(tree: Tree, q: Vector, forces: Sequence[Force]) -> list[S
     forces
         Force on each body, about its own frame.
     """
-    f = list(forces)
-    out: list[Scalar] = [0.0] * tree.nv
-    for i, link in reversed(list(enumerate(tree.links))):
-        step("felt", link.name)
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            out[k] = out[k] + s.dot(f[i])
-        if link.parent >= 0:
-            f[link.parent] = f[link.parent] + link.transform(q).force(f[i])
-    return out
+    return sweep(tree, body_generalised_forces, {"q": q}, forces).by_axis(tree.nv)
 
 
 def right_hand_side(
@@ -313,6 +308,12 @@ class LinkShare:
     slots: int
 
 
+@evaluated_once
+def unshared(axes: int) -> LinkShare:
+    """Return the share of a link with this number of `axes`, none of whose coordinates is shared."""
+    return LinkShare((-1,) * axes, (True,) * axes, (), (), (), 0)
+
+
 @dataclass(frozen=True)
 class SharingLink(Link):
     """A link with its share, and the modes of its body, whose coordinates follow those of its joint."""
@@ -321,7 +322,7 @@ class SharingLink(Link):
     bending: FlexibleBody | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False, slots=True)
 class Body:
     """Everything that the work of one body depends on, besides the values of its neighbours.
 
@@ -351,10 +352,7 @@ class Body:
     @property
     def share(self) -> LinkShare:
         """Relations to shared coordinates; without any, every coordinate ends at its own joint."""
-        if isinstance(self.link, SharingLink):
-            return self.link.share
-        axes = len(self.link.v_index)
-        return LinkShare((-1,) * axes, (True,) * axes, (), (), (), 0)
+        return self.link.share if isinstance(self.link, SharingLink) else unshared(len(self.link.v_index))
 
     @property
     def modes(self) -> FlexibleBody | None:
@@ -413,12 +411,17 @@ def localise(link: Link) -> Link:
 
 def local_links(tree: Tree) -> tuple[list[LocalLink], list[int]]:
     """Return the links of `tree` for the work of one body each, and the index of each link among them."""
-    if tree.coupled:
-        from bellcrank.dynamics import shared_coordinates  # a feature that few mechanisms have
+    cache: dict[str, Any] = tree.__dict__
+    if "_local_links" not in cache:
+        if tree.coupled:
+            from bellcrank.dynamics import shared_coordinates  # a feature that few mechanisms have
 
-        return shared_coordinates.local_coupled_links(tree)
-    local = [LocalLink(localise(x), x.parent, x.q_index, x.v_index, x.v_index) for x in tree.links]
-    return local, list(range(len(local)))
+            cache["_local_links"] = shared_coordinates.local_coupled_links(tree)
+        else:
+            local = [LocalLink(localise(x), x.parent, x.q_index, x.v_index, x.v_index) for x in tree.links]
+            cache["_local_links"] = local, list(range(len(local)))
+    links, places = cache["_local_links"]
+    return links, places
 
 
 def sweep(
@@ -444,13 +447,14 @@ def sweep(
         Further attributes of `Body`, the same for all bodies.
     """
     (links, places), ground = local_links(tree), ground_of(tree)
-    forces = dict(zip(places, external, strict=False))
+    forces = dict(zip(places, external, strict=True)) if external else {}
     bodies = []
     for i, local in enumerate(links):
         own: dict[str, Any] = {name: local.elements(name, x) for name, x in inputs.items()} | options
         bodies.append(work(Body(link=local.link, ground=ground, external=forces.get(i, NO_FORCE), **own)))
     results = run_bodies([local.parent for local in links], bodies)
-    return SweepResults(results, places, [local.answers for local in links])
+    axes = [local.v[: len(local.link.v_index)] for local in links]
+    return SweepResults(results, places, [local.answers for local in links], axes)
 
 
 def sweep_path(
@@ -476,12 +480,12 @@ def sweep_path(
         "aligned", "local" or "world".
     """
     body, R, p = tree.frames[frame]
-    links, works = [tree.links[i] for i in reversed(tree.path(body))], []
+    links, works, ground = [tree.links[i] for i in reversed(tree.path(body))], [], ground_of(tree)
     for link in links:
         local = LocalLink(localise(link), link.parent, link.q_index, link.v_index, link.v_index)
         own: dict[str, Any] = {name: local.elements(name, x) for name, x in inputs.items()}
         seen = BodyFrames([p], [R]) if link is links[-1] else NO_FRAMES
-        works.append(work(Body(link=local.link, ground=ground_of(tree), seen=seen, reference=reference, **own)))
+        works.append(work(Body(link=local.link, ground=ground, seen=seen, reference=reference, **own)))
     return list(zip(links, run_bodies(range(-1, len(links) - 1), works), strict=True))
 
 
@@ -491,17 +495,26 @@ class SweepResults:
 
     of_body: list[Any]
     places: list[int]  # index of each link of the tree in of_body
-    answers: list[tuple[int, ...]]  # elements of v for which a body returns results
+    answers: list[tuple[int, ...]]  # elements of v that end at each body
+    axes: list[tuple[int, ...]]  # elements of v of each joint
 
     @property
     def by_link(self) -> list[Any]:
         """Return the result of each link of the tree."""
         return [self.of_body[i] for i in self.places]
 
+    def by_axis(self, nv: int) -> list[Scalar]:
+        """Return the results, one for each axis of a joint, added up by the `nv` elements of v."""
+        out: list[Scalar] = [0.0] * nv
+        for axes, values in reversed(list(zip(self.axes, self.of_body, strict=True))):
+            for k, x in zip(axes, values, strict=True):
+                out[k] = out[k] + x
+        return out
+
     def by_coordinate(self, of: Callable[[Any], Sequence[Scalar]]) -> list[Scalar]:
         """Return the numbers `of` the result of each body, one for each of its coordinates, in the order of v."""
         out: dict[int, Scalar] = {}
-        for answers, result in zip(self.answers, self.of_body, strict=True):
+        for answers, result in reversed(list(zip(self.answers, self.of_body, strict=True))):
             out |= zip(answers, of(result), strict=True)
         return [out[k] for k in range(len(out))]
 
@@ -563,7 +576,13 @@ def accumulate_subtree(
         The body's own contributions.
     """
     total: Sequence[Any] = yield Sum(body.link.name, own)
-    yield SendInwards(lambda: map(up, total))
+
+    def carried() -> Iterator[Any]:
+        for label, x in zip(own, total, strict=True):
+            step(label, body.link.name)
+            yield up(x)
+
+    yield SendInwards(carried)
     return total
 
 
@@ -599,3 +618,11 @@ def wrench_force(body: Body, R: Mat) -> Force:
         f, n = R.T @ vec(body.wrench[6 * i : 6 * i + 3]), R.T @ vec(body.wrench[6 * i + 3 : 6 * i + 6])
         total = total + Force(n + p.cross(f), f)
     return total
+
+
+def body_generalised_forces(body: Body) -> BodyRecursion:
+    """Return J^T wrench for the joint of the `body`: the generalised forces due to forces on frames."""
+    pushes = yield from external_force(body)
+    (total,) = yield from accumulate_subtree(body, body.X.force, felt=pushes)
+    step("felt", body.link.name)
+    return [s.dot(total) for s in body.S]

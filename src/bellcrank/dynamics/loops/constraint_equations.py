@@ -18,6 +18,7 @@ Mechanisms with loops. Work O(joints of each loop).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 from bellcrank.dynamics.frame_pairs import FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
 from bellcrank.dynamics.loops.loop_equation import Equation
@@ -234,25 +235,24 @@ def equation_families(tree: Tree) -> list[tuple[list[int], bool]]:
 
     Equations of different units must not be mixed by a rotation of the axes.
     """
-    unit_families, first_row = [], 0
-    for loop in tree.loops:
-        what = _closure(loop)[0]
-        lengths = [first_row + k for k, name in enumerate(what) if name in LENGTHS]
-        others = [first_row + k for k, name in enumerate(what) if name not in LENGTHS]
-        unit_families += [(x, x is lengths) for x in (lengths, others) if x]
-        first_row += len(what)
+    unit_families = []
+    for loop, rows in rows_by_loop(tree):
+        is_length = [name in LENGTHS for name in _closure(loop)[0]]
+        for unit in (True, False):
+            family = [k for k, x in zip(rows, is_length, strict=True) if x == unit]
+            unit_families += [(family, unit)] if family else []
     return unit_families
 
 
 def coordinate_equations(tree: Tree) -> set[int]:
     """Return the equations of `tree` between coordinates only: gears, racks, cams and the like."""
-    coordinate_rows, first_row = set[int](), 0
-    for loop in tree.loops:
-        count = len(_closure(loop)[0])
-        if _closure(loop)[1] is None:
-            coordinate_rows.update(range(first_row, first_row + count))
-        first_row += count
-    return coordinate_rows
+    return {k for loop, rows in rows_by_loop(tree) if _closure(loop)[1] is None for k in rows}
+
+
+def rows_by_loop(tree: Tree) -> list[tuple[Loop, range]]:
+    """Return the loops of `tree`, each with its equations."""
+    ends = [0, *accumulate(len(_closure(loop)[0]) for loop in tree.loops)]
+    return [(loop, range(*rows)) for loop, rows in zip(tree.loops, pairwise(ends), strict=True)]
 
 
 def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[FrameEnd, FrameEnd, Loop], Sequence[Equation]] | None]:

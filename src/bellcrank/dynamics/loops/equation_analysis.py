@@ -38,7 +38,7 @@ from bellcrank.dynamics.loops.assembly import (
 )
 from bellcrank.dynamics.loops.block_algebra import independent_blocks, pseudo_inverse, redundancy
 from bellcrank.dynamics.loops.conditioning import with_usual_pivots
-from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names
+from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names, rows_by_loop
 from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
 from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
@@ -47,7 +47,6 @@ from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.mechanism import warn_once
-from bellcrank.model.parts import EQUATIONS
 from bellcrank.model.tree import Tree
 from bellcrank.text_table import table
 
@@ -248,7 +247,7 @@ def analyse_tree(tree: Tree, start: Array) -> Analysis:
     regular = np.sum([(block.values > block.cut).sum(axis=1) for block in blocks] or [np.zeros(len(samples))], axis=0)
     usual = C[regular >= rank] if (regular >= rank).any() else C
     rows, groups = _redundancy_groups(usual, blocks, trivial)
-    loops = [k for k, loop in enumerate(tree.loops) for _ in range(EQUATIONS[loop.kind])]
+    loops = [k for k, (_, loop_rows) in enumerate(rows_by_loop(tree)) for _ in loop_rows]
     sizes = _row_sizes(tree, np.linalg.norm(values.C * natural.columns, axis=2).mean(axis=0), rows, groups)
     loop_rank = LoopRank(
         tuple(rows), groups, sizes, tuple(loops[k] for k in rows), tuple(float(x) for x in natural.columns)

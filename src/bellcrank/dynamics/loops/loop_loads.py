@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from bellcrank.dynamics import springs
 from bellcrank.dynamics.frame_pairs import common_body, frame_pair
-from bellcrank.dynamics.loops.constraint_equations import loop_equations
+from bellcrank.dynamics.loops.constraint_equations import loop_equations, rows_by_loop
 from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.tree_sweeps import Vector, poses
-from bellcrank.model.parts import EQUATIONS, Loop
+from bellcrank.model.parts import Loop
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, ordered_sum, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Force, Mat, Vec
@@ -117,11 +117,8 @@ def _by_loop(
 ) -> Iterator[tuple[Loop, list[tuple[Equation, Scalar]]]]:
     """Yield each loop with its nontrivial equations and their multipliers."""
     all_equations, multiplier_of = loop_equations(tree, q, [0.0] * tree.nv), dict(zip(rank.rows, lam, strict=True))
-    first_row = 0
-    for loop in tree.loops:
-        row_range = range(first_row, first_row + EQUATIONS[loop.kind])
-        first_row += EQUATIONS[loop.kind]
-        yield loop, [(all_equations[k], multiplier_of[k]) for k in row_range if k in multiplier_of]
+    for loop, rows in rows_by_loop(tree):
+        yield loop, [(all_equations[k], multiplier_of[k]) for k in rows if k in multiplier_of]
 
 
 def common_axes(tree: Tree, a: str, b: str, q: Vector) -> Mat:

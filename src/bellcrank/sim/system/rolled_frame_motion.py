@@ -12,8 +12,8 @@ from typing import Any
 from bellcrank.build import policy
 from bellcrank.build.recursion_layout import MOTION_AND_AXES_RESULTS, LayoutRequest
 from bellcrank.build.rolled_recursion import frame_graph, recursion
-from bellcrank.dynamics import kinematics
 from bellcrank.dynamics.frame_pairs import FrameEnd
+from bellcrank.dynamics.tree_sweeps import body_generalised_forces
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
@@ -99,6 +99,7 @@ def generalised_forces(
     """
     tree, frames = mechanism.tree, [frame for frame, _ in acts]
     shapes: dict[str, tuple[int, ...]] = {"q": (tree.nq,), "wrench": (len(acts), 6)}
-    body, request = kinematics.body_generalised_forces, LayoutRequest(frames)
-    graph = recursion(f"{mechanism.name}.felt", tree, body, "felt", shapes, request, mechanism.parameters)
+    request = LayoutRequest(frames)
+    name = f"{mechanism.name}.felt"
+    graph = recursion(name, tree, body_generalised_forces, "felt", shapes, request, mechanism.parameters)
     return call_graph(mechanism, graph, q=list(q), wrench=[list(w) for _, w in acts])
