@@ -411,17 +411,12 @@ def localise(link: Link) -> Link:
 
 def local_links(tree: Tree) -> tuple[list[LocalLink], list[int]]:
     """Return the links of `tree` for the work of one body each, and the index of each link among them."""
-    cache: dict[str, Any] = tree.__dict__
-    if "_local_links" not in cache:
-        if tree.coupled:
-            from bellcrank.dynamics import shared_coordinates  # a feature that few mechanisms have
+    if tree.coupled:
+        from bellcrank.dynamics import shared_coordinates  # a feature that few mechanisms have
 
-            cache["_local_links"] = shared_coordinates.local_coupled_links(tree)
-        else:
-            local = [LocalLink(localise(x), x.parent, x.q_index, x.v_index, x.v_index) for x in tree.links]
-            cache["_local_links"] = local, list(range(len(local)))
-    links, places = cache["_local_links"]
-    return links, places
+        return shared_coordinates.local_coupled_links(tree)
+    local = [LocalLink(localise(x), x.parent, x.q_index, x.v_index, x.v_index) for x in tree.links]
+    return local, list(range(len(local)))
 
 
 def sweep(
