@@ -400,7 +400,7 @@ class LocalLink:
 
     def elements(self, name: str, vector: Sequence[Scalar]) -> list[Scalar]:
         """Return the elements of `vector`, the input called `name`, that the link reads."""
-        rows = {"tau": self.answers, "q": self.q}.get(name, self.v)
+        rows = {"tau": self.answers, "q": self.q, "q0": self.q, "q1": self.q}.get(name, self.v)
         return [vector[k] for k in rows]
 
 
