@@ -9,7 +9,7 @@ that a loop depends only on its own joints ("performed separately on each closed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.model.tree import Tree
@@ -85,10 +85,14 @@ def common_body(tree: Tree, a: str, b: str) -> int:
     return last_carrier(tree, [tree.frames[a][0], tree.frames[b][0]])
 
 
-def last_carrier(tree: Tree, links: Iterable[int]) -> int:
+def last_carrier(tree: Tree, links: Sequence[int]) -> int:
     """Return the last link of `tree` that is or carries each of `links`; -1 is the ground."""
-    carriers = set.intersection(*(set(tree.path(i)) for i in links))
-    return max(carriers, default=-1)  # parents come before children
+    carrier, *others = links
+    for other in others:
+        while carrier != other:  # parents come before children
+            carrier, other = sorted((carrier, other))
+            other = tree.links[other].parent
+    return carrier
 
 
 def _anchor_point(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
