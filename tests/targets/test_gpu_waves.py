@@ -179,7 +179,7 @@ def test_a_join_is_shared_out_evenly() -> None:
     """
     made = ThreadWaves(cut(200, 4))
     (largest, *_) = sorted(made.teams.values(), key=lambda loop: -loop.shared)
-    found, units = largest.plan.team, Units(largest.bodies[0].graph)
+    found, units = largest.plan.team, Units(largest.block.graph)
     done = [u for stream in found.streams for u in stream if u is not BARRIER and u.defines[0].op != "input"]
     assert sorted(u.serial for u in done) == sorted(u.serial for u in units.all)
     when: dict[int, tuple[int, int]] = {}

@@ -179,7 +179,7 @@ class _LoopBuilder:
             first = u.first.number if initial_unit is None else Element(initial_unit.array)
             body.append(block("reduction", REDUCTIONS[u.shape], (total, term), last))
             carried.append(Carried(total, first, last))
-            stores.append(copy(total, Element(u.array)))
+            stores.append(copy([(total, Element(u.array))]))
         count = Index(self.units[0].count)
         return Loop(count, (Counter(self.i, ZERO),), tuple(carried), tuple(body)), *stores
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from bellcrank.emit.cuda.occupancy import TeamPlan
 from bellcrank.emit.cuda.supersteps import divide_in_supersteps
 from bellcrank.emit.cuda.thread_code import ThreadCode
-from bellcrank.emit.cuda.thread_loop import ThreadLoop
 from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.llvm.loop_code import LoopCode
 from bellcrank.graph import Node
-from bellcrank.graph.cells import ANGLES_CHANNEL, CellOperand
+from bellcrank.graph.cells import ANGLES_CHANNEL
+from bellcrank.graph.loops.statements import Block, Element, Procedure
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.waves import ThreadWaves
@@ -40,13 +41,29 @@ def is_team_loop(all_of: ThreadWaves, channel: int, shape: int) -> bool:
     return len(body.graph.nodes) >= MIN_TEAM_OPERATIONS and {x.kind for x in body.writes} <= {"handed", "kept"}
 
 
-class TeamLoop(ThreadLoop):
+class TeamLoop:
     """Function void @name(ws, tables, arrays, run, member, lane), called by all threads of a block together."""
+
+    def __init__(self, code: LoopCode, name: str, procedure: Procedure) -> None:
+        """Divide a procedure, which consists of one block, among the members.
+
+        Parameters
+        ----------
+        code
+            Code of all procedures.
+        name
+            Name of the function.
+        procedure
+            The procedure.
+        """
+        (block,), (run,) = procedure.body, procedure.parameters
+        assert isinstance(block, Block)
+        self.code, self.name, self.w, self.block, self.run = code, name, code.w, block, run
 
     @cached_property
     def plan(self) -> TeamPlan:
         """Launch configuration of the team."""
-        return TeamPlan(divide_in_supersteps(Units(self.bodies[0].graph), MEMBERS), self.w.bytes // 4, LANES, 1)
+        return TeamPlan(divide_in_supersteps(Units(self.block.graph), MEMBERS), self.w.bytes // 4, LANES, 1)
 
     @property
     def shared(self) -> int:
@@ -55,42 +72,34 @@ class TeamLoop(ThreadLoop):
 
     def text(self) -> str:
         """Return the function as LLVM IR."""
-        w = self.w
-        self.first, self.turn, self.round = "%b", "0", "0"
-        self.begins = [self._load_integer(f"begins{self.shape_number}", "%b")]
-        self.from_before = self._load_integer(self._source_table(), self.begins[0])
-        self.to_others = self._load_integer("slot", self.begins[0])
-        others = sorted({x.child for x in self.bodies[0].reads if x.kind == "child" and x.child})
-        self.children = {k: self._load_integer(f"child{k}", self.begins[0]) for k in others}
-        self._bundle_addresses()
-        self.kept_here, self.angles_here = "%kept", "%angles"
+        w, code = self.w, self.code
+        code.begin_function({self.run: "%b"})
+        code.find_entries((self.block,))
         w.do(f"%parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %lane")
         if self.plan.local_values:
             w.do(f"%far = alloca [{self.plan.local_values} x {w.type}], align 8")
-        self.bundle_lines, w.lines = w.lines, []
+        w.do("call void @llvm.nvvm.barrier0()")  # the previous runs have read their mail
+        cases = " ".join(f"i32 {k}, label %member{k}" for k in range(1, MEMBERS))
+        w.do(f"switch i32 %member, label %member0 [{cases}]")
+        known = code.known
         for member in range(MEMBERS):
+            code.known = dict(known)  # SSA values of one member do not dominate the code of the next
             w.do(f"member{member}:")
             self._member(member)
             w.do("br label %done")
-        cases = " ".join(f"i32 {k}, label %member{k}" for k in range(1, MEMBERS))
-        meet = "call void @llvm.nvvm.barrier0()"  # the previous runs have read their mail
-        lines = [*self.bundle_lines, meet, f"switch i32 %member, label %member0 [{cases}]", *w.lines, "done:"]
-        return self._function_text([line if line.endswith(":") else f"  {line}" for line in lines])
-
-    def _function_text(self, lines: list[str]) -> str:
-        name = self.owner.name(self.channel, self.shape_number)
-        head = f"define internal void @{name}({self.owner.parameters}, i64 %b, i32 %member, i32 %lane)"
+        lines = [line if line.endswith(":") else f"  {line}" for line in (*w.lines, "done:")]
+        head = f"define internal void @{self.name}({code.parameters}, i64 %b, i32 %member, i32 %lane)"
         return "\n".join([f"{head} noinline nounwind convergent {{", "bundle:", *lines, "  ret void", "}"])
 
     def _member(self, member: int) -> None:
-        w, body, plan = self.w, self.bodies[0], self.plan
+        w, block, plan = self.w, self.block, self.plan
         row, mailbox = f"[{LANES} x {w.type}]", plan.team.mailbox
-        results = body.graph.outputs["y"]
-        stores: dict[int, list[CellOperand]] = {}
-        for x, place in zip(results, body.writes, strict=True):
+        results = list(block.graph.outputs["y"].flat)
+        places = [(results[k], to) for k, to in block.writes if isinstance(to, Element)]
+        stores: dict[int, list[Element]] = {}
+        for x, place in places:
             if isinstance(x, Node):
                 stores.setdefault(x.serial, []).append(place)
-        self.cached_addresses = {}  # SSA values of one member do not dominate the code of the next
 
         def mail(node: Node) -> str:
             return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
@@ -98,32 +107,18 @@ class TeamLoop(ThreadLoop):
         def read(node: Node) -> str:
             if node.op != "input":
                 return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
-            return self._load_input(body.reads[node.args[1]], 0)
+            return self.code.read(block.reads[node.args[1]], w)
 
         def write(node: Node, value: str) -> None:
             for place in stores.get(node.serial, ()):
-                self._put(place, value)
+                self.code.write(value, place, w)
             if node.serial in mailbox:
                 w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
 
         first = plan.team.mailbox_rows + sum(plan.shared_slots[:member])
-        thread_code = ThreadCode(Units(body.graph), w, read, write, LANES, first, plan.shared_slots[member])
+        thread_code = ThreadCode(Units(block.graph), w, read, write, LANES, first, plan.shared_slots[member])
         thread_code.emit_steps(plan.spill_plans[member].steps)
         if not member:
-            for x, place in zip(results, body.writes, strict=True):
+            for x, place in places:
                 if not isinstance(x, Node) or x.op == "input":
-                    self._put(place, thread_code.value(x))
-
-    def _load_input(self, x: CellOperand, j: int) -> str:
-        if self._is_carried(x):
-            return self.w.load(self._handed_address(self.from_before, x.element))
-        if x.kind == "child":
-            return self.w.load(self._handed_address(self.children[x.child], x.element))
-        return super()._load_input(x, j)
-
-    def _put(self, place: CellOperand, value: str) -> None:
-        w = self.w
-        if place.kind == "handed":
-            w.store(value, self._handed_address(self.to_others, place.element))
-        else:
-            w.store(value, w.at(self.kept_here, place.element * self.stride))
+                    self.code.write(thread_code.value(x), place, w)

@@ -14,21 +14,28 @@ run).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.thread_loop import ThreadLoop
 from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, is_team_loop
-from bellcrank.emit.llvm.lanes import LIBRARY_ARITY
+from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
+from bellcrank.emit.llvm.loop_code import LoopCode
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.errors import InputError
-from bellcrank.graph.cells import ANGLES_CHANNEL
-from bellcrank.graph.copy_elision import elide_copies
+from bellcrank.graph.copy_elision import ElidedRecursion, elide_copies
+from bellcrank.graph.loops.parallel_runs import WaveLoop, WaveLoops
+from bellcrank.graph.loops.runs import neighbours
+from bellcrank.graph.loops.statements import Block, Element, Index, Procedure, Variable, block, index_of
 from bellcrank.graph.recursion import Recursion
+from bellcrank.graph.waves import WaveCode
 from bellcrank.quoting import comment
+from bellcrank.scalar import cos, sin
 
 Array = np.ndarray[Any, Any]
 THREADS_PER_BLOCK = LANES * MEMBERS  # threads of a block, which is one team
@@ -83,41 +90,61 @@ go:
 }"""
 
 
-class ThreadWaves(Waves):
-    """Code, tables and phases."""
+class ThreadLoop(WaveLoop):
+    """Statements of one run, for a thread: the sine and cosine of an angle are computed at once."""
 
-    def __init__(self, r: Recursion, dtype: str = "float64") -> None:
-        thin = elide_copies(r)
-        r = thin.r
-        super().__init__(r, 1, dtype, "run")
-        used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY_ARITY)
-        if used:
-            raise InputError(f"{r.name} uses {', '.join(sorted(used))}, which rolled loops on a GPU do not support.")
-        self.parameters = ", ".join(f"ptr %{n}" for n in ("ws", "whole", "numbers", *self.names))
-        self.integer_tables = dict(self._relations())
-        for k, outwards in enumerate(r.outwards):
-            if outwards:
-                self.integer_tables[f"parent{k}"] = self.integer_tables["parent"] + self._field_offsets(
-                    k, thin.offsets[:, k]
-                )
-        self.integer_tables |= {f"begins{i}": shape.begins for i, shape in enumerate(self.shapes)}
-        for i, shape in enumerate(self.shapes):
-            self.integer_tables |= {f"rows{i}_{j}": shape.rows(j) for j in range(len(shape.cells))}
-        self.table_offsets: dict[str, int] = {}
-        self.integer_count = 0
-        self.constant_offsets = np.cumsum([0, *(t.size for t in r.tables)]).tolist()
-        loops = [
-            (k, i)
-            for k in (ANGLES_CHANNEL, *range(len(r.outwards)))
-            for i in range(len(self.shapes))
-            if self.has_work(k, i)
-        ]
-        self.teams = {(k, i): TeamLoop(self, k, i) for k, i in loops if is_team_loop(self, k, i)}
-        self.loops = [*self.teams, *(loop for loop in loops if loop not in self.teams)]
+    def blocks(self, j: int) -> list[Block]:
+        """Return the operations of cell `j`."""
+        (cell,) = super().blocks(j)
+        angles = {k: Variable("angle") for k, x in enumerate(self.bodies[j].writes) if x.kind == "angle"}
+        blocks = [replace(cell, writes=tuple((k, angles.get(k, to)) for k, to in cell.writes))]
+        for k, angle in angles.items():
+            x = self.bodies[j].writes[k]
+            for kind, function in (("sine", sin), ("cosine", cos)):
+                blocks.append(block(kind, function, (angle,), self.memory(x._replace(kind=kind), j)))
+        return blocks
+
+
+class ThreadLoops(WaveLoops):
+    """Procedures that take a run; numbers of neighbouring runs are side by side, and those that runs pass on, too."""
+
+    loop = ThreadLoop
+
+    def __init__(self, thin: ElidedRecursion, shapes: Sequence[WaveCode]) -> None:
+        self.offsets = thin.offsets
+        super().__init__(thin.r, shapes, 1)
+
+    def procedure(self, name: str, loop: WaveLoop) -> Procedure:
+        """Return the procedure `name` that executes the `loop` of one run."""
+        return Procedure(name, (self.bundle,), loop.statements())
+
+    def widths(self, shape: WaveCode) -> dict[str, int]:
+        """Return the numbers of each kind that a place of the `shape` keeps; angles themselves are not kept."""
+        return super().widths(shape) | {"angle": 0}
+
+    def run(self, shape: WaveCode) -> Index:
+        """Return the number of the run of a `shape`."""
+        return index_of(self.bundle)
+
+    def beside(self, shape: WaveCode, width: int, index: Index) -> Index:
+        """Return where number `index` of those of a run of `shape` lies in memory; each place has `width` of them."""
+        return index.times(len(shape.runs)).plus(index_of(self.bundle))
+
+    def slot(self, neighbour: str, place: Index, channel: int) -> Index:
+        """Return the slot of what a `neighbour` of `place`, or with "" itself, sends through `channel`."""
+        if neighbour != "parent" or not self.r.outwards[channel]:
+            return super().slot(neighbour, place, channel)
+        slots = self.slots[neighbours(self.r, neighbour)] + self._field_offsets(channel, self.offsets[:, channel])
+        return self.lookup(f"parent{channel}", slots, place)
+
+    def sent(self, neighbour: str, place: Index, channel: int, e: int) -> Element:
+        """Return where element `e` lies that a `neighbour` of `place`, or with "" itself, sends through `channel`."""
+        slot = self.slot(neighbour, place, channel)
+        return Element(("sent", 0), slot.plus(self.field[channel, e] * self.slot_count))
 
     def _field_offsets(self, channel: int, steps: Array) -> Array:
         """Return workspace offsets of steps between fields, which must be equal for all elements wanted."""
-        field = {e: f for (k, e), f in self.layout.field_index.items() if k == channel}
+        field = {e: f for (k, e), f in self.field.items() if k == channel}
         apart = {0: 0}
         for step in np.unique(steps[steps > 0]).tolist():
             distances = {field[e + step] - f for e, f in field.items() if e + step in field}
@@ -126,25 +153,64 @@ class ThreadWaves(Waves):
                     f"{self.r.name}: the values that bodies pass on differ in layout; a GPU cannot divide this work."
                 )
             apart[step] = distances.pop()
-        return self.layout.slots * np.array([apart[step] for step in steps.tolist()])
+        return self.slot_count * np.array([apart[step] for step in steps.tolist()])
 
-    def table_offset(self, table: str) -> int:
-        """Return the beginning of a `table` among all integers; only requested tables are stored."""
-        if table not in self.table_offsets:
-            self.table_offsets[table] = self.integer_count
-            self.integer_count += len(self.integer_tables[table])
-        return self.table_offsets[table]
 
-    def index(self, name: str, of_runs: Array) -> str:
-        """Register the integer table `of_runs`, one entry per run, as `name`; return the name."""
-        self.integer_tables[name] = of_runs
-        return name
+class ThreadCode(LoopCode):
+    """LLVM IR of a thread, whose tables are in the arrays %whole and %numbers."""
+
+    def __init__(self, r: Recursion, loops: ThreadLoops, w: Writer, name: str) -> None:
+        super().__init__(r, loops.program(), w, 1, name, {})
+        arrays = [p.rpartition(" ")[2] for p in self.parameters.split(", ")]
+        self.parameters = ", ".join(f"ptr {x}" for x in (arrays[0], "%whole", "%numbers", *arrays[1:]))
+        ends = accumulate((x.size for x in loops.tables.values()), initial=0)
+        self.table_offsets = dict(zip(loops.tables, ends, strict=False))
+        self.constant_offsets = list(accumulate((x.size for x in r.tables), initial=0))
+        self.sines: dict[str, tuple[str, str]] = {}  # sine and cosine of each value
+
+    def sine(self, w: Writer, op: str, x: str) -> str:
+        """Emit by `w` the sine or cosine, by `op`, of the value `x`; both are computed together."""
+        if x not in self.sines:
+            self.sines[x] = Arithmetic(w).sincos(x)
+        return self.sines[x][op == "cos"]
+
+    def table(self, name: str) -> str:
+        """Return the address of the table of integers `name`."""
+        return self.w.at("%whole", 4 * self.table_offsets[name])
+
+    def constants(self, key: int) -> str:
+        """Return the address of the table of constants `key`."""
+        return self.w.at("%numbers", self.w.bytes * self.constant_offsets[key])
+
+
+class ThreadWaves(Waves):
+    """Code, tables and phases."""
+
+    def __init__(self, r: Recursion, dtype: str = "float64") -> None:
+        self.thin = elide_copies(r)
+        super().__init__(self.thin.r, 1, dtype, "run")
+        used = {n.op for cell in r.cells for n in cell.graph.nodes} & set(LIBRARY_ARITY)
+        if used:
+            raise InputError(f"{r.name} uses {', '.join(sorted(used))}, which rolled loops on a GPU do not support.")
+        procedures = self.loops.procedures
+        teams = {key for key in procedures if is_team_loop(self, *key)}
+        self.teams = {key: TeamLoop(self.code, self.name(*key), f) for key, f in procedures.items() if key in teams}
+        self.order = [*self.teams, *(key for key in procedures if key not in teams)]
+
+    def make_loops(self) -> tuple[WaveLoops, LoopCode]:
+        """Return the loops and their code."""
+        loops = ThreadLoops(self.thin, self.shapes)
+        return loops, ThreadCode(self.r, loops, self.w, self.tag)
 
     def text(self) -> str:
         """Return the module as LLVM IR."""
         head = f"; {comment(self.r.name)}: {self.r.count().arithmetic} operations, a thread or a team for each run\n"
-        loops = [self.teams.get(loop, ThreadLoop(self, *loop)).text() for loop in self.loops]
-        return head + "\n".join([HEAD, *loops, self._kernel()])
+        functions = []
+        for key in self.order:
+            f = self.loops.procedures[key]
+            team = self.teams.get(key)
+            functions.append(team.text() if team else self.code.function(self.name(*key), f.body, f.parameters))
+        return head + "\n".join([HEAD, *functions, self._kernel()])
 
     @property
     def shared(self) -> int:
@@ -152,11 +218,10 @@ class ThreadWaves(Waves):
         return max([0, *(loop.shared for loop in self.teams.values())])
 
     def tables(self) -> tuple[Array, Array]:
-        """Return the integers, and the constants of all parts; call it after `text`."""
-        integers = np.zeros(max(1, self.integer_count), np.int32)
-        for name, offset in self.table_offsets.items():
-            integers[offset : offset + len(self.integer_tables[name])] = self.integer_tables[name]
-        return integers, np.concatenate([np.zeros(0), *(t.ravel() for t in self.r.tables), [0.0]]).astype(self.dtype)
+        """Return the integers, and the constants of all parts."""
+        integers = [*self.loops.tables.values(), np.zeros(1)]
+        constants = [*(t.ravel() for t in self.r.tables), np.zeros(1)]
+        return np.concatenate(integers).astype(np.int32), np.concatenate(constants).astype(self.dtype)
 
     def plan(self) -> Array:
         """Return one row for each wave.
@@ -168,7 +233,7 @@ class ThreadWaves(Waves):
         previous_blocks = 1
         for phase in self.phases():
             phase_waves = [
-                (self.loops.index((phase.channel, wave.shape)), wave.first, wave.last) for wave in phase.waves
+                (self.order.index((phase.channel, wave.shape)), wave.first, wave.last) for wave in phase.waves
             ]
             blocks = 1 if all(self._fits_one_block(*wave) for wave in phase_waves) else GRID_BARRIER
             wait = NO_BARRIER if not rows else BLOCK_BARRIER if blocks == previous_blocks == 1 else GRID_BARRIER
@@ -181,7 +246,7 @@ class ThreadWaves(Waves):
 
     def _fits_one_block(self, loop: int, first: int, last: int) -> bool:
         """Return whether one block has enough threads for the wave."""
-        return last - first <= (LANES if self.loops[loop] in self.teams else THREADS_PER_BLOCK)
+        return last - first <= (LANES if self.order[loop] in self.teams else THREADS_PER_BLOCK)
 
     def max_blocks(self) -> int:
         """Return the maximum number of blocks with any work."""
@@ -195,12 +260,12 @@ class ThreadWaves(Waves):
         In a plain loop the warps of all blocks take 32 runs each, the first warps of all blocks first; where teams
         compute, whole blocks do.
         """
-        parameters = self.parameters
-        cases = " ".join(f"i32 {k}, label %f{k}" for k in range(len(self.loops)))
-        team_arguments = {loop: ", i32 %warp, i32 %lane" if loop in self.teams else "" for loop in self.loops}
+        parameters = self.code.parameters
+        cases = " ".join(f"i32 {k}, label %f{k}" for k in range(len(self.order)))
+        team_arguments = {loop: ", i32 %warp, i32 %lane" if loop in self.teams else "" for loop in self.order}
         calls = "".join(
             f"f{k}:\n  call void @{self.name(*loop)}({parameters}, i64 %b{team_arguments[loop]})\n  br label %on\n"
-            for k, loop in enumerate(self.loops)
+            for k, loop in enumerate(self.order)
         )
         fields = "".join(
             f"  %p{k} = getelementptr i32, ptr %row, i64 {k}\n  %x{k} = load i32, ptr %p{k}, align 4\n"

@@ -21,6 +21,7 @@ from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.loops.statements import (
+    LANE,
     Block,
     Call,
     Choose,
@@ -34,7 +35,9 @@ from bellcrank.graph.loops.statements import (
     SinCos,
     Statement,
     Variable,
+    at_lane,
     index_of,
+    variables_of,
 )
 from bellcrank.quoting import symbol
 
@@ -46,7 +49,7 @@ class LoopCode:
 
     def __init__(
         self, graph: Graph, program: LoopProgram, w: Writer, trig_width: int, name: str,
-        called: Mapping[int, tuple[str, int]],
+        called: Mapping[int, tuple[str, int]], runs: int = 1,
     ) -> None:  # fmt: skip
         """Lay out the workspace.
 
@@ -64,9 +67,11 @@ class LoopCode:
             Name of the function.
         called
             Name and workspace slots of each function it may call, by id of its graph.
+        runs
+            Runs in the lanes of values (graph/loops/parallel_runs.py), for scalar elements.
         """
         self.graph, self.program, self.w, self.trig_width = graph, program, w, trig_width
-        self.name, self.called = name, called
+        self.name, self.called, self.wide = name, called, w.with_lanes(runs) if runs > 1 else w
         below = max((size for _, size in called.values()), default=0)
         sizes = [-(-n // trig_width) * trig_width for n in (below, *program.memory.values())]  # vectors are aligned
         ends = list(accumulate(sizes))
@@ -81,28 +86,43 @@ class LoopCode:
 
     def text(self) -> str:
         """Return all functions and tables."""
-        program, dtype = self.program, self.w.dtype
-        constants = {f"table{k}": np.ascontiguousarray(x, dtype) for k, x in program.constants.items()}
-        tables = {symbol(k): x.astype(np.int32) for k, x in program.tables.items()}
-        texts = [constant_array(f"{self.name}_{key}", array) for key, array in {**constants, **tables}.items()]
-        texts += [self._function(name, f.body, f.parameters) for f, name in self.functions.items()]
-        return "\n".join([*texts, self._function(self.name, program.body)])
+        parts = [self.tables(), self.procedures(), self.function(self.name, self.program.body)]
+        return "\n".join(filter(None, parts))
 
-    def _function(self, name: str, body: Sequence[Statement], parameters: Sequence[Variable] = ()) -> str:
-        self.w.lines, self.known, self.label = [], {}, "entry"
-        self.values |= {x: f"%n{k}" for k, x in enumerate(parameters)}
+    def tables(self) -> str:
+        """Return the definitions of all tables."""
+        dtype = self.w.dtype
+        constants = {f"table{k}": np.ascontiguousarray(x, dtype) for k, x in self.program.constants.items()}
+        tables = {symbol(k): x.astype(np.int32) for k, x in self.program.tables.items()}
+        arrays = {**constants, **tables}
+        return "\n".join(constant_array(f"{self.name}_{key}", array) for key, array in arrays.items())
+
+    def procedures(self) -> str:
+        """Return the functions of all procedures."""
+        return "\n".join(self.function(name, f.body, f.parameters) for f, name in self.functions.items())
+
+    def function(self, name: str, body: Sequence[Statement], parameters: Sequence[Variable] = ()) -> str:
+        """Return the function `name` of the statements `body`, with integers as `parameters`."""
+        self.begin_function({x: f"%n{k}" for k, x in enumerate(parameters)})
         self._statements(body)
         numbers = "".join(f", i64 {self.values[x]}" for x in parameters)
         lines = "\n".join(line if line.endswith(":") else f"  {line}" for line in self.w.lines)
         head = f"define internal void @{name}({self.parameters}{numbers}) noinline nounwind"
         return f"{head} {{\nentry:\n{lines}\n  ret void\n}}"
 
+    def begin_function(self, parameters: Mapping[Variable, str]) -> None:
+        """Begin a new function with integers as `parameters`."""
+        self.w.lines.clear()
+        self.values, self.known, self.label = dict(parameters), {}, "entry"
+        if self.wide is self.w:
+            self.values[LANE] = "0"
+
     # -- statements
 
     def _statements(self, body: Sequence[Statement]) -> None:
         for s in body:
             if isinstance(s, Block):
-                self._block(s, self.w)
+                self._block(s, self.wide)
             elif isinstance(s, Loop):
                 self._loop(s)
             elif isinstance(s, Call):
@@ -160,8 +180,12 @@ class LoopCode:
 
         The blocks of an independent loop are emitted by `element_writer`.
         """
-        w, known = self.w, dict(self.known)
-        firsts = [w.immediate(c.first) if isinstance(c.first, float) else self._read(c.first, w) for c in s.carried]
+        w, wide = self.w, self.wide
+        firsts = [
+            wide.immediate(c.first) if isinstance(c.first, float) else self.read(c.first, wide) for c in s.carried
+        ]
+        self.find_entries(s.body)
+        known = dict(self.known)
         starts, last = [self._integer(c.start) for c in counters], self._integer(end)
         before, body, done = self.label, self._new_label("loop"), self._new_label("done")
         self._branch(head := self._new_label("head") if s.may_be_empty or s.independent else body)
@@ -180,7 +204,7 @@ class LoopCode:
             self._statements(s.body)
         nexts = [w.let(f"add i64 {i}, {c.step}") for i, c in zip(names, counters, strict=True)]
         lasts = [self.values[c.last] for c in s.carried]
-        kinds = [*["i64"] * len(names), *[w.type] * len(carried)]
+        kinds = [*["i64"] * len(names), *[wide.type] * len(carried)]
         w.lines[phi_line:phi_line] = [
             f"{name} = phi {kind} [{first}, %{before}], [{following}, %{self.label}]"
             for name, kind, first, following in zip(
@@ -223,11 +247,10 @@ class LoopCode:
         for n in order(b.graph):
             if n.op == "input":
                 x = b.reads[n.args[1]]
-                is_wide = w is self.w or x in inner or (isinstance(x, Element) and _moves(x, counter))
-                value = self._read(x, w if is_wide else self.w)
-                printer.value_names[n.serial] = value if is_wide else _in_all_lanes(w, value)
+                same_lanes = isinstance(x, Variable) and (w is self.wide or x in inner)
+                printer.value_names[n.serial] = self.values[x] if same_lanes else self.read(x, w, counter)
             elif n.op in ("sin", "cos"):  # of a value that is known in the loop only
-                printer.value_names[n.serial] = w.function(n.op, [printer.value(n.args[0])])
+                printer.value_names[n.serial] = self.sine(w, n.op, printer.value(n.args[0]))
             elif not printer.inline(n):
                 printer.value_names[n.serial] = printer.operation(n)
         values = [printer.value(x) if isinstance(x, Node) else w.immediate(x) for x in b.graph.outputs["y"].flat]
@@ -235,8 +258,20 @@ class LoopCode:
             if isinstance(to, Variable):
                 self.values[to] = values[k]
             else:
-                w.store(values[k], self._address(to), align=self.w.align)
+                self.write(values[k], to, w, counter)
         self.known = known
+
+    def sine(self, w: Writer, op: str, x: str) -> str:
+        """Emit by `w` the sine or cosine, by `op`, of a value `x` that is known in a loop only."""
+        return w.function(op, [x])
+
+    def constants(self, key: int) -> str:
+        """Return the address of the table of constants `key`."""
+        return f"@{self.name}_table{key}"
+
+    def table(self, name: str) -> str:
+        """Return the address of the table of integers `name`."""
+        return f"@{self.name}_{symbol(name)}"
 
     # -- labels
 
@@ -255,13 +290,67 @@ class LoopCode:
 
     # -- values and addresses
 
-    def _read(self, x: Element | Variable, w: Writer) -> str:
-        """Return the value of an operand; constants are the same in all lanes."""
+    def read(self, x: Element | Variable, w: Writer, counter: Variable | None = None) -> str:
+        """Return the value of the operand `x` in the lanes of `w`.
+
+        Where these are more than an element has, they are different turns, by `counter`, or different runs.
+        """
         if isinstance(x, Variable):
-            return self.values[x]
-        if x.array[0] != "table" or w.lanes == 1:
+            return self.values[x] if w is self.wide else _in_all_lanes(w, self.values[x])
+        is_table = x.array[0] == "table"
+        if w.lanes == self.w.lanes and not (is_table and w.lanes > 1):
             return w.load(self._address(x), align=self.w.align)
-        return _in_all_lanes(w, w.load(self._address(x), w.element, w.bytes))
+        if w.lanes == self.w.lanes or not (lanes := self._lanes(x, w, counter)):
+            return _in_all_lanes(w, self.w.load(self._address(x), w.element, w.bytes))
+        if len(lanes) == 1:
+            return w.load(self._address(lanes[0]), align=self._alignment(w))
+        vector = "poison"
+        for lane, one in enumerate(lanes):
+            value = w.load(self._address(one), w.element, w.bytes)
+            vector = w.let(f"insertelement {w.type} {vector}, {w.element} {value}, i64 {lane}")
+        return vector
+
+    def write(self, value: str, x: Element, w: Writer, counter: Variable | None = None) -> None:
+        """Store the `value` of the lanes of `w` at element `x`; `counter` as for `read`."""
+        lanes = [x] if w.lanes == self.w.lanes else self._lanes(x, w, counter)
+        if len(lanes) == 1:
+            w.store(value, self._address(lanes[0]), align=self.w.align if w is self.w else self._alignment(w))
+            return
+        for lane, one in enumerate(lanes):
+            scalar = w.let(f"extractelement {w.type} {value}, i64 {lane}")
+            w.store(scalar, self._address(one), w.element, w.bytes)
+
+    def _alignment(self, w: Writer) -> int:
+        """Return the alignment of consecutive elements: runs begin with a vector, and turns anywhere."""
+        return w.align if w is self.wide else self.w.align
+
+    def _lanes(self, x: Element, w: Writer, counter: Variable | None) -> list[Element]:
+        """Return the element of each lane: only the first one if they are consecutive, none if all are the same."""
+        if counter is not None:
+            return [x] if (1, counter) in x.at.terms else []
+        if LANE not in variables_of(x.at):
+            return []
+        elements = [Element(x.array, at_lane(x.at, lane)) for lane in range(w.lanes)]
+        return elements[:1] if elements[1].at == elements[0].at.plus(1) else elements
+
+    def find_entries(self, body: Sequence[Statement]) -> None:
+        """Emit, before a loop, the entries of tables that do not change in its `body`."""
+        for s in body:
+            if isinstance(s, Loop):
+                self.find_entries(s.body)
+            elif isinstance(s, Block):
+                for x in (*s.reads, *(to for _, to in s.writes)):
+                    for _, entry in x.at.terms if isinstance(x, Element) else ():
+                        self._find_entry(entry)
+
+    def _find_entry(self, x: Variable | Lookup) -> None:
+        if isinstance(x, Lookup):
+            for _, inner in x.at.terms:
+                self._find_entry(inner)
+            variables = variables_of(x.at)
+            if variables - {LANE} <= self.values.keys():
+                for lane in range(self.wide.lanes if LANE in variables else 1):
+                    self._lookup(Lookup(x.table, at_lane(x.at, lane)))
 
     def _address(self, x: Element) -> str:
         """Return the address of an element; addresses that differ by a constant share their computation."""
@@ -270,7 +359,7 @@ class LoopCode:
         if kind in ("in", "out"):
             base = f"%{kind}_{symbol(key)}"
         elif kind == "table":
-            base, width = f"@{self.name}_table{key}", self.w.bytes
+            base, width = self.constants(key), self.w.bytes
         else:
             base = "%ws"
         if x.at.terms:
@@ -295,14 +384,9 @@ class LoopCode:
     def _lookup(self, x: Lookup) -> str:
         if x not in self.known:
             w, place = self.w, self._integer(x.at)
-            address = w.let(f"getelementptr i32, ptr @{self.name}_{symbol(x.table)}, i64 {place}", "p")
+            address = w.let(f"getelementptr i32, ptr {self.table(x.table)}, i64 {place}", "p")
             self.known[x] = w.let(f"sext i32 {w.let(f'load i32, ptr {address}, align 4')} to i64")
         return self.known[x]
-
-
-def _moves(x: Element, counter: Variable | None) -> bool:
-    """Return whether an element follows a counter, one element for each turn."""
-    return (1, counter) in x.at.terms
 
 
 def _in_all_lanes(w: Writer, x: str) -> str:

@@ -53,7 +53,7 @@ def _assembly(factors: LUFactors) -> tuple[Statement, ...]:
     arrays = [Element(UNIT if x == factors.along_input else ("in", x)) for x in factors.linear_map.inputs]
     set_to_zero, set_to_one = block("zero", lambda: 0.0, (), unit), block("one", lambda: 1.0, (), unit)
     call = Call(factors.linear_map, (*arrays, Element(COLUMN)))
-    store = _up(i, n, copy(column, Element(ROWS, index_of(i).times(n).plus(index_of(j)))))
+    store = _up(i, n, copy([(column, Element(ROWS, index_of(i).times(n).plus(index_of(j))))]))
     return _up(j, n, set_to_zero), _up(j, n, set_to_one, call, set_to_zero, store)
 
 
@@ -89,4 +89,4 @@ def _substitution(n: int) -> tuple[Statement, ...]:
     before = sum_of_terms(Counter(j, Index(0)), index_of(i), b)
     after = sum_of_terms(Counter(j, Index(n - 1), -1), Index(n - 1).plus(index_of(i).times(-1)), x)
     scaled = block("scaled", lambda x, y: x * y, (total, reciprocal), x)
-    return _up(i, n, before, copy(total, x)), _counted(Counter(i, Index(n - 1), -1), Index(n), after, scaled)
+    return _up(i, n, before, copy([(total, x)])), _counted(Counter(i, Index(n - 1), -1), Index(n), after, scaled)

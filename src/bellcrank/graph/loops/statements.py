@@ -68,6 +68,22 @@ def index_of(x: Variable | Lookup) -> Index:
 
 
 ZERO = Index(0)
+LANE = Variable("lane")  # the number of the lane, where the lanes of values are different runs
+
+
+def at_lane(index: Index, lane: int) -> Index:
+    """Return the `index` for one `lane`."""
+    total = Index(index.constant)
+    for factor, x in index.terms:
+        entry = index_of(Lookup(x.table, at_lane(x.at, lane)) if isinstance(x, Lookup) else x)
+        total = total.plus((Index(lane) if x is LANE else entry).times(factor))
+    return total
+
+
+def variables_of(index: Index) -> set[Variable]:
+    """Return all variables on which the `index` depends."""
+    parts = (variables_of(x.at) if isinstance(x, Lookup) else {x} for _, x in index.terms)
+    return set[Variable]().union(*parts)
 
 
 class Element(NamedTuple):
@@ -208,6 +224,7 @@ def block(name: str, function: Callable[..., Value], reads: Sequence[Operand], *
     return Block(graph, tuple(reads), tuple((0, to) for to in writes))
 
 
-def copy(source: Operand, *targets: Operand) -> Block:
-    """Return the block that copies `source` to all `targets`."""
-    return block("copy", lambda x: x, (source,), *targets)
+def copy(pairs: Sequence[tuple[Operand, Operand]]) -> Block:
+    """Return the block that copies the first of each of some `pairs` to the second."""
+    graph = trace("copy", lambda x: {"y": list(x)}, {"x": (len(pairs),)})
+    return Block(graph, tuple(source for source, _ in pairs), tuple((k, to) for k, (_, to) in enumerate(pairs)))
