@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import derivative, recursion_adjoint, recursion_tangent
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Graph, value_array
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
@@ -51,7 +51,7 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
     outputs = dict(g.outputs)
     for y, array in g.outputs.items():
-        outputs[f"d_{y}"] = _shaped(
+        outputs[f"d_{y}"] = value_array(
             [row[0] for row in derivative.forward_along(g.nodes, list(array.flat), seeds, 1)], array.shape
         )
     return Graph(f"{g.name}.jvp", {**g.inputs, **{f"d_{x}": g.inputs[x] for x in names}}, outputs, g.tape)
@@ -81,7 +81,9 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
     seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
     rates = derivative.forward_sweep(nodes, seeds, tangent_of)
     outputs = {
-        f"d_{y}": _shaped([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape)
+        f"d_{y}": value_array(
+            [rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape
+        )
         for y, array in graph.outputs.items()
     }
     inputs = {**graph.inputs, **{d: graph.inputs[x] for x, d in rate_names.items()}}
@@ -128,7 +130,7 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     for x in names:
         shape = g.inputs[x]
         places = [g.tape.node("input", x, i).serial for i in range(math.prod(shape))]
-        outputs[f"g_{x}"] = _shaped([back.get(k, 0.0) for k in places], shape)
+        outputs[f"g_{x}"] = value_array([back.get(k, 0.0) for k in places], shape)
     weights = {f"w_{y}": array.shape for y, array in g.outputs.items()}
     return Graph(f"{g.name}.vjp", {**g.inputs, **weights}, outputs, g.tape)
 
@@ -163,13 +165,9 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
         matrix = _rates_by_calls(graph, rows, unit_seeds, len(columns), _tangent_cache({}))
     else:
         matrix = derivative.MODES[mode](graph.nodes, rows, columns)
-    array = np.empty((len(rows), len(columns)), dtype=object)
-    for i, row in enumerate(matrix):
-        array[i, :] = row
+    array = value_array([x for row in matrix for x in row], (*graph.outputs[of].shape, *shape))
     name = f"d{of}_d{wrt}"
-    return Graph(
-        f"{graph.name}.{name}", graph.inputs, {name: array.reshape((*graph.outputs[of].shape, *shape))}, graph.tape
-    )
+    return Graph(f"{graph.name}.{name}", graph.inputs, {name: array}, graph.tape)
 
 
 def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequence[int]]) -> Graph:
@@ -212,8 +210,7 @@ def varied(graph: Graph, wrt: str, directions: int, others: Mapping[str, Sequenc
         else:
             matrix = derivative.forward_along(graph.nodes, rows, seeds, directions)
         flat = [*rows, *(matrix[i][j] for j in range(directions) for i in range(len(rows)))]
-        outputs[key] = np.empty(len(flat), dtype=object)
-        outputs[key][:] = flat
+        outputs[key] = value_array(flat)
     return Graph(f"{graph.name}.varied", {**graph.inputs, wrt: (n * (1 + directions),)}, outputs, graph.tape)
 
 
@@ -311,7 +308,7 @@ def with_known_values(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
             args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
             known[node.serial] = tape.node(node.op, *args)
     outputs = {
-        key: _shaped([known[x.serial] if isinstance(x, Node) else x for x in array.flat], array.shape)
+        key: value_array([known[x.serial] if isinstance(x, Node) else x for x in array.flat], array.shape)
         for key, array in graph.outputs.items()
     }
     return Graph(graph.name, {**graph.inputs, name: (len(nodes),)}, outputs, tape)
@@ -338,9 +335,3 @@ def _new_input(g: Graph, name: str, shape: tuple[int, ...]) -> Array:
 def _check_unused(g: Graph, name: str) -> None:
     if name in g.inputs or name in g.shapes:
         raise InputError(f'{g.name}: the name "{name}" is used twice; rename the input or output that has it.')
-
-
-def _shaped(flat: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    array = np.empty(len(flat), dtype=object)
-    array[:] = flat
-    return array.reshape(shape)

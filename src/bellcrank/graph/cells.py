@@ -17,9 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Graph, value_array
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.nodes.tape import PARAMETERS, Tape
@@ -250,8 +248,7 @@ class _LoopFission:
                 known[n.serial] = read(operand_of(n))
             else:
                 known[n.serial] = tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
-        outputs = np.empty(len(values), dtype=object)
-        outputs[:] = [_number(tape, known[x.serial]) if isinstance(x, Node) else x for x in values]
+        outputs = value_array([_number(tape, known[x.serial]) if isinstance(x, Node) else x for x in values])
         graph = Graph(f"{self.g.name}.{k}", {"x": (len(reads),)}, {"y": outputs}, tape)
         return LoopBody(graph, tuple(reads), tuple(places))
 

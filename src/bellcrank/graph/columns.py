@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.graph import Array, Count, Graph, Shape, structure, trace
+from bellcrank.graph.graph import Array, Count, Graph, Shape, mapped_outputs, structure, trace
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.nodes.node import ColumnwiseNote, Node, Value
@@ -240,10 +240,5 @@ class _Outlining:
             else:
                 known[n.serial] = self.tape.node(n.op, *(known[a.serial] if isinstance(a, Node) else a for a in n.args))
         step("")
-        outputs = {}
-        for name, array in self.original.outputs.items():
-            outputs[name] = np.empty(array.shape, dtype=object)
-            for index in np.ndindex(*array.shape):
-                x = array[index]
-                outputs[name][index] = known[x.serial] if isinstance(x, Node) else x
+        outputs = mapped_outputs(self.original, lambda x: known[x.serial])
         return Graph(self.original.name, self.original.inputs, outputs, self.tape, self.original.only)

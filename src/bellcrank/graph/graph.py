@@ -583,6 +583,21 @@ def trace(
     return Graph(name, dict(inputs) | free, outputs, tape)
 
 
+def value_array(values: Sequence[Any], shape: Shape = (-1,)) -> Array:
+    """Return the nodes and numbers `values` as an array of a `shape`; one axis unless given."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+def mapped_outputs(graph: Graph, value: Callable[[Node], Any]) -> dict[str, Array]:
+    """Return the outputs of `graph` with the `value` of every node in its place."""
+    return {
+        name: value_array([value(x) if isinstance(x, Node) else x for x in array.flat], array.shape)
+        for name, array in graph.outputs.items()
+    }
+
+
 def structure(graph: Graph, known: dict[int, Any] | None = None) -> tuple[Any, ...]:
     """Return a comparable, hashable description of the code of a graph: inputs, outputs and operations.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Graph, mapped_outputs
 from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
@@ -93,9 +93,4 @@ def copy_to_tape(
             known[node.serial] = SCALAR_OPERATIONS[node.op](*args)
     if calls:
         step("")
-    outputs = {}
-    for name, array in graph.outputs.items():
-        outputs[name] = np.empty(array.shape, dtype=object)
-        for k, x in enumerate(array.flat):
-            outputs[name].flat[k] = known[x.serial] if isinstance(x, Node) else x
-    return outputs
+    return mapped_outputs(graph, lambda x: known[x.serial])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Graph, value_array
 from bellcrank.graph.loop_grouping import ArrayName, OperationGroup, UnitList
 from bellcrank.graph.loop_levels import GraphLevels
 from bellcrank.graph.loops.statements import (
@@ -167,8 +167,7 @@ class _LoopBuilder:
             self.known[u] = self.value(u)
         written = [u for u in self.units if u.kind != "fold" and u.array[0]]
         reduced = [u for u in self.units if u.kind == "fold"]
-        y = np.empty(len(written) + len(reduced), dtype=object)
-        y[:] = [self.known[u] for u in (*written, *reduced)]
+        y = value_array([self.known[u] for u in (*written, *reduced)])
         graph = Graph(f"{self.making.units.graph.name}.strip", {"x": (len(self.reads),)}, {"y": y}, self.tape)
         terms = [Variable("t") for _ in reduced]
         places: list[Operand] = [*(self.element(u.array, u.start, 1) for u in written), *terms]

@@ -19,7 +19,7 @@ import numpy as np
 
 from bellcrank.graph import derivative
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
-from bellcrank.graph.graph import Array, Graph, Shape, trace
+from bellcrank.graph.graph import Array, Graph, Shape, trace, value_array
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
 
@@ -78,9 +78,9 @@ def _adjoint_cell(cell: Cell, names: Sequence[str], weight: str) -> Cell | None:
         adjoints = [_incoming_adjoint(cell, k, e, back) for e in range(width)]
         if None in adjoints:
             return None
-        outputs[channel_output(2 * n - 1 - k)] = _node_array(adjoints, g)
+        outputs[channel_output(2 * n - 1 - k)] = value_array([g.tape.value(x) for x in adjoints])
     input_nodes = [g.tape.node("input", x, e) for x in names for e in range(math.prod(g.inputs.get(x, (0,))))]
-    outputs[RESULT] = _node_array([back.get(x.serial, 0.0) for x in input_nodes], g)
+    outputs[RESULT] = value_array([g.tape.value(back.get(x.serial, 0.0)) for x in input_nodes])
     inputs: dict[str, Shape] = {**g.inputs, weight: (g.outputs[RESULT].size,)}
     for k, width in enumerate(widths):
         inputs |= dict.fromkeys(extended.sources(2 * n - 1 - k), (width,))
@@ -129,9 +129,3 @@ def _sum_slots(readers: Sequence[Sequence[int]], slot_gradients: Array, shape: S
         for k in places:
             total[i] = total[i] + slot_gradients[k]
     return total.reshape(shape)
-
-
-def _node_array(values: Sequence[Any], g: Graph) -> Array:
-    array = np.empty(len(values), dtype=object)
-    array[:] = [g.tape.value(x) for x in values]
-    return array

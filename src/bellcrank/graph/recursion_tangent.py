@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from bellcrank.graph import derivative
 from bellcrank.graph.cells import RESULT, Cell, channel_output
-from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.graph import Graph, Shape, trace, value_array
 from bellcrank.graph.recursion import Recursion
 
 
@@ -92,13 +90,8 @@ def _tangent_cell(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) 
     outputs = {}
     for key, array in g.outputs.items():
         output_rates = [next(rates) for _ in range(array.size)]
-        outputs[key] = _node_array(output_rates if key == RESULT else [*array.flat, *output_rates], g)
+        values = output_rates if key == RESULT else [*array.flat, *output_rates]
+        outputs[key] = value_array([g.tape.value(x) for x in values])
     inputs: dict[str, Shape] = {x: (2 * wide[x],) if x in wide else shape for x, shape in g.inputs.items()}
     inputs |= {d: (math.prod(g.inputs[x]),) for x, d in moving.items() if x in g.inputs}
     return replace(cell, graph=Graph(g.name, inputs, outputs, g.tape))
-
-
-def _node_array(values: Sequence[Any], g: Graph) -> np.ndarray[Any, Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = [g.tape.value(x) for x in values]
-    return array

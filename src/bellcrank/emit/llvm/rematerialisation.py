@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from bellcrank.graph import Graph, Node
+from bellcrank.graph.graph import mapped_outputs
 from bellcrank.nodes.node import Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
@@ -100,11 +99,7 @@ class _Rematerialisation:
                 self._recompute(repeated_node, t)
             self.latest_copy[n.serial] = self._copy(n)
         step("")
-        outputs = {}
-        for name, array in self.original.outputs.items():
-            outputs[name] = np.empty(array.shape, dtype=object)
-            for index in np.ndindex(*array.shape):
-                outputs[name][index] = self._value(array[index])
+        outputs = mapped_outputs(self.original, self._value)
         return Graph(self.original.name, self.original.inputs, outputs, self.tape, self.original.only)
 
     def _recompute(self, n: Node, t: int) -> None:
