@@ -94,7 +94,7 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
             sincos.definition(width, dtype),
             *library_declarations(alone.w),
             alone.function("state"),
-            kernel_module.state_function(graph, alone, "alone"),
+            kernel_module.state_function(graph, alone.size, alone.w, "alone"),
             *bodies,
             handover.definition(arrays, workspace, sizes, plan.size, triple),
         ]

@@ -211,7 +211,7 @@ def source(r: Recursion, processors: int, width: int, triple: str, dtype: str) -
             *library_declarations(waves.w),
             waves.text(),
             recursion_module.checked_state_function(r, waves),
-            kernel_module.state_function(r, recursion_module.SizedCode(waves.size, waves.w), "alone"),  # type: ignore[arg-type]
+            kernel_module.state_function(r, waves.size, waves.w, "alone"),
             f"@common = internal global [{waves.size * waves.w.bytes} x i8] zeroinitializer, align 64",
             *(sharing.stream(me) for me in range(processors)),
             handover.definition(arrays, workspace, [64] * (processors - 1), sharing.size, triple),

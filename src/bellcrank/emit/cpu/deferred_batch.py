@@ -28,7 +28,7 @@ def scalar_module(graph: Graph, width: int, dtype: str) -> str:
         *library_declarations(state.w),
         state.function("state"),
         *state.loop_functions,
-        kernel_module.state_function(graph, state),
+        kernel_module.state_function(graph, state.size, state.w),
         _stub("many", parameters),
         kernel_module.writable_global(),
     ]
@@ -38,19 +38,14 @@ def scalar_module(graph: Graph, width: int, dtype: str) -> str:
 def batch_module(graph: Graph, width: int, dtype: str) -> str:
     """Return the module of vector code for `graph`; `width` is the number of lanes of a vector of `dtype`."""
     block = kernel_module.vector_code(graph, width, dtype, small=not kernel_module.is_chunked(graph))
-    is_chunked = len(block.chunks) > 1
-    functions = block.function("block", apart=is_chunked)  # determines the size of the workspace
+    functions = block.function("block", apart=len(block.chunks) > 1)  # determines the size of the workspace
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
         *library_declarations(block.w),
         functions,
         *block.loop_functions,
-        *(
-            kernel_module.grouped_batch_function(graph, block)
-            if is_chunked
-            else [kernel_module.batch_function(graph, block)]
-        ),
+        *kernel_module.batch_functions(graph, block),
         _stub("one", [f"ptr %{n}" for n in kernel_module.array_names(graph)]),
         block.w.pooled(),
         kernel_module.writable_global(),

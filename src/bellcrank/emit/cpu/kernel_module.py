@@ -55,9 +55,7 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
         return recursion_module.source(graph, width, dtype)
     state = scalar_code(graph, width, dtype, chunk)
     block = vector_code(graph, width, dtype, len(state.chunks) == 1, chunk)
-    is_cut = len(block.chunks) > 1
-    functions = block.function("block", apart=is_cut)  # determines the size of the workspace
-    batch = grouped_batch_function(graph, block) if is_cut else [batch_function(graph, block)]
+    functions = block.function("block", apart=len(block.chunks) > 1)  # determines the size of the workspace
     parts = [
         f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
         sincos.definition(width, dtype),
@@ -66,8 +64,8 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
         functions,
         *state.loop_functions,
         *block.loop_functions,
-        state_function(graph, state),
-        *batch,
+        state_function(graph, state.size, state.w),
+        *batch_functions(graph, block),
         block.w.pooled(),
         writable_global(),
     ]
@@ -205,10 +203,22 @@ def workspace_text(slots: int, w: Writer) -> tuple[str, str]:
     return allocation, "  call void @free(ptr %ws.raw)\n"
 
 
-def state_function(graph: Graph, state: LLVMPrinter, name: str = "one") -> str:
-    """Return the function `name` for one state of `graph`, which calls the code of printer `state`."""
+def state_function(graph: Graph, size: int, w: Writer, name: str = "one") -> str:
+    """Return the function `name` for one state of `graph`, which calls @state.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    size
+        Slots of the workspace of @state.
+    w
+        Its writer.
+    name
+        Name of the function.
+    """
     args = ", ".join(f"ptr %{n}" for n in array_names(graph))
-    allocation, release = workspace_text(state.size, state.w)
+    allocation, release = workspace_text(size, w)
     return f"""define i64 @{name}({args}) nounwind {{
 {allocation}  %status = call i64 @state(ptr %ws, {args})
 {release}  ret i64 %status
@@ -264,6 +274,13 @@ def _prefetch_call(graph: Graph, tag: str) -> str:
     """Return the call that prefetches the rows of a block, whose addresses have this tag (`row_addresses`)."""
     places = enumerate(output_sizes(graph), len(graph.inputs))
     return f"  call void @fetch({', '.join(f'ptr %{tag}{i}, i64 %stride_{n}' for i, n in places)})\n"
+
+
+def batch_functions(graph: Graph, block: LLVMPrinter) -> list[str]:
+    """Return @many of `graph`, and the functions that it calls besides those of the printer `block`."""
+    if len(block.chunks) > 1:
+        return grouped_batch_function(graph, block)
+    return [batch_function(graph, block.size, block.w, bool(block.prologue))]
 
 
 def grouped_batch_function(graph: Graph, block: LLVMPrinter) -> list[str]:
@@ -345,22 +362,33 @@ done{k}:
 """
 
 
-def batch_function(graph: Graph, block: LLVMPrinter) -> str:
-    """Return @many for code of one chunk, by the printer `block` of `graph`: a loop over whole blocks of rows.
+def batch_function(graph: Graph, size: int, w: Writer, pipelined: bool = False) -> str:
+    """Return @many for code of one chunk, a loop over whole blocks of rows.
 
     The last block is moved back so that it ends with the last row; fewer rows than lanes are computed one by one. Rows
     that two blocks share are computed twice, with equal results, because inputs and outputs never overlap. With
     software pipelining, blocks alternate between two workspaces; the last block does the work ahead once more for
     itself.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    size
+        Slots of the workspace of a block.
+    w
+        Writer of a block.
+    pipelined
+        Whether a block does work for the next one.
     """
-    w, names = block.w, array_names(graph)
-    allocation, release = workspace_text(block.size * (2 if block.prologue else 1), w)
+    names = array_names(graph)
+    allocation, release = workspace_text(size * (2 if pipelined else 1), w)
     block_rows, block_args = row_addresses(names, "%row", "b")
     strides = "" if w.lanes == 1 else "".join(f", i64 %stride_{n}" for n in names)
     workspace_name, workspace_phis, latch_label = "%ws", "", "compute" if _has_matrix_output(graph) else "loop"
-    if block.prologue:
+    if pipelined:
         inputs = names[: len(graph.inputs)]
-        allocation += f"""  %other = getelementptr i8, ptr %ws, i64 {block.size * w.align}
+        allocation += f"""  %other = getelementptr i8, ptr %ws, i64 {size * w.align}
   call void @block_first(ptr %ws, {", ".join(f"ptr %{n}, i64 %stride_{n}" for n in inputs)})
 """
         workspace_name, workspace_phis = "%here", f"  %here = phi ptr [%ws, %begin], [%then, %{latch_label}]\n"

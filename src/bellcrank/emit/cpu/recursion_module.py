@@ -8,8 +8,7 @@ that is the only difference between the two.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.llvm import lanes, sincos
@@ -23,15 +22,6 @@ from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import comment, symbol
 
 PARALLEL_SUMS = 16  # independent partial sums of the inputs
-
-
-@dataclass
-class SizedCode:
-    """Workspace size and lanes of a function, as kernel_module.py needs them."""
-
-    size: int
-    w: Writer
-    prologue: list[Any] = field(default_factory=list)
 
 
 @dataclass
@@ -77,7 +67,7 @@ def source(r: Graph, width: int, dtype: str) -> str:
         *library_declarations(code.w),
         code.text(),
         checked_state_function(r, code),
-        kernel_module.state_function(r, SizedCode(code.size, code.w)),  # type: ignore[arg-type]
+        kernel_module.state_function(r, code.size, code.w),
         kernel_module.writable_global(),
     ]
     if isinstance(code, Waves):
@@ -85,7 +75,7 @@ def source(r: Graph, width: int, dtype: str) -> str:
     elif width > 1:
         block = _loop_code(r, width, width, dtype, "lanes")
         room = block.size + sum(math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values()))
-        texts += [block.text(), _block_function(r, block), kernel_module.batch_function(r, SizedCode(room, block.w))]  # type: ignore[arg-type]
+        texts += [block.text(), _block_function(r, block), kernel_module.batch_function(r, room, block.w)]
     return "\n".join(texts)
 
 
