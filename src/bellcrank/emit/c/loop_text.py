@@ -23,7 +23,6 @@ from bellcrank.graph.loops.statements import (
     Lookup,
     Loop,
     LoopProgram,
-    Procedure,
     SinCos,
     Statement,
     Variable,
@@ -55,8 +54,8 @@ class LoopText(Routine):
         self.carried = set[Variable]()  # variables that change from turn to turn
         self.lookups: dict[Lookup, str] = {}  # entries of tables that are known here
         self.outer_names = self.used_names
-        self.bodies = {f: self.procedure_statements(f) for f in program.procedures}
-        self.main = self.statements(program.body)
+        self.bodies = {f: self.function_lines(f.body, f.parameters) for f in program.procedures}
+        self.main = self.function_lines(program.body)
 
     @property
     def stack(self) -> int:
@@ -88,11 +87,11 @@ class LoopText(Routine):
 
     # -- statements
 
-    def procedure_statements(self, f: Procedure) -> list[str]:
-        """Return the statements of procedure `f`, whose names are its own."""
+    def function_lines(self, body: Sequence[Statement], parameters: Sequence[Variable] = ()) -> list[str]:
+        """Return the statements of a function with a `body` and integers as `parameters`; its names are its own."""
         self.used_names, self.lookups = dict.fromkeys(self.outer_names, 0), {}
-        self.variables |= {x: unique_name(x.name, self.used_names) for x in f.parameters}
-        return self.statements(f.body)
+        self.variables |= {x: unique_name(x.name, self.used_names) for x in parameters}
+        return self.statements(body)
 
     def statements(self, body: Sequence[Statement]) -> list[str]:
         """Return the C statements of `body`."""
