@@ -327,6 +327,7 @@ ALIKE = {
 }  # fmt: skip
 OTHERS = {
     ("Linear", "rate"),  # a graph
+    ("Graph.divided", "most"),  # segments, as a target wants them
     ("quantised", "quantum"),  # of a scalar: scalar.py
     ("Linear", "step"),  # the argument of linearize
     ("Study.replay", "every"),  # of an existing study: simulate every

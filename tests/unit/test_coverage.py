@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,15 +92,16 @@ def test_incomplete_loops_over_identical_elements_raise(monkeypatch: pytest.Monk
     for name, value in (("MIN_GRAPH_NODES", 1), ("MIN_LOOP_ELEMENTS", 1), ("MIN_ROLLED_FRACTION", 0.0)):
         monkeypatch.setattr(loop_levels, name, value)
     loop_rolling.roll(graph)
-    monkeypatch.setattr(loop_rolling._LoopBuilder, "loop", _shorter(loop_rolling._LoopBuilder.loop))
+    monkeypatch.setattr(loop_rolling._LoopBuilder, "statements", _shorter(loop_rolling._LoopBuilder.statements))
     with pytest.raises(CompileError, match="the generated code does not store"):
         loop_rolling.roll(graph)
 
 
-def _shorter(loop: Callable[..., Any]) -> Callable[..., Any]:
+def _shorter(statements: Callable[..., Any]) -> Callable[..., Any]:
     def made(self: Any) -> Any:
-        found = loop(self)
-        return loop_rolling.ArrayLoop(found.count, found.graph, found.reads, found.writes[:-1], found.reductions)
+        loop, *stores = statements(self)
+        block, *further = loop.body
+        return replace(loop, body=(replace(block, writes=block.writes[:-1]), *further)), *stores
 
     return made
 

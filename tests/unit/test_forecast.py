@@ -16,7 +16,7 @@ from bellcrank.build import compile_time_forecast, graphs, policy, schedules
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
-from bellcrank.graph import recursion, recursion_nodes
+from bellcrank.graph import loop_graph, recursion_nodes
 
 DYNAMICS = Request("forward_dynamics")
 
@@ -52,7 +52,7 @@ def test_graph_beyond_memory_raises_before_tracing(tmp_path: Path, monkeypatch: 
 
 def test_recursion_beyond_memory_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
-    monkeypatch.setattr(recursion, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(loop_graph, "free_memory", lambda: 1e6)
     monkeypatch.setattr(recursion_nodes, "expand", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
         _ = found.outputs

@@ -288,9 +288,11 @@ def propagate_motion(body: Body, wanted: str) -> Generator[Exchange, Any, list[A
     """
     start: dict[str, Any] = {"X": (body.ground.R, body.ground.p), "V": NO_MOTION, "A": AT_REST}
     up = yield FromParent([start[x] for x in wanted])
+    labels = ["pose" if x == "X" else x for x in wanted]
+    step(labels[0], body.link.name)
     X, motion = body.X, list[Any]()
-    for x, above in zip(wanted, up, strict=True):
-        step("pose" if x == "X" else x, body.link.name)
+    for x, label, above in zip(wanted, labels, up, strict=True):
+        step(label, body.link.name)
         if x == "X":
             motion.append(X.pose(*above))
         elif x == "V":

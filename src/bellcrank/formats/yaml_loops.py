@@ -97,9 +97,7 @@ def _read(data: bytes, source: str) -> LoopFile:
     content = _content(data, source)
     if not isinstance(content, dict):
         raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")
-    pairs = content.get("closed_loop") or []
-    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
-        raise ReadError(f"{source}: closed_loop is {brief(pairs)}; expected pairs: [[frame_A, frame_B], ...].")
+    pairs = _pairs(content, source)
     kinds = [kind.lower() for kind in _texts(content, "type", source)] if "type" in content else ["6d"] * len(pairs)
     if len(kinds) != len(pairs):
         raise ReadError(f"{source}: closed_loop has {len(pairs)} pairs and type {len(kinds)}; expected one for each.")
@@ -110,9 +108,6 @@ def _read(data: bytes, source: str) -> LoopFile:
         raise ReadError(f"{source}: {len(names)} joint_name and {len(types)} joint_type; expected one for each.")
     for kind in types:
         check_known("joint_type", kind, JOINT_TYPES, source, ReadError)
-    for pair in pairs:
-        if not all(isinstance(link, str) for link in pair):
-            raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
     loops = tuple((a, b, kind) for (a, b), kind in zip(pairs, kinds, strict=True))
     lines = []
     if motors := _texts(content, "name_mot", source):
@@ -122,6 +117,17 @@ def _read(data: bytes, source: str) -> LoopFile:
             name = key if isinstance(key, str) else brief(key)
             lines.append(ReportLine(name, f"not used: not a known key ({source})", "warning"))
     return LoopFile(source, loops, tuple(zip(names, types, strict=True)), tuple(lines))
+
+
+def _pairs(content: dict[Any, Any], source: str) -> list[list[str]]:
+    """Return the pairs of links that loops join."""
+    pairs = content.get("closed_loop") or []
+    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
+        raise ReadError(f"{source}: closed_loop is {brief(pairs)}; expected pairs: [[frame_A, frame_B], ...].")
+    for pair in pairs:
+        if not all(isinstance(link, str) for link in pair):
+            raise ReadError(f"{source}: closed_loop has {brief(pair)}; expected the names of two links.")
+    return pairs
 
 
 def _texts(content: dict[Any, Any], key: str, source: str) -> list[str]:
