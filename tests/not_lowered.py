@@ -8,6 +8,9 @@ from __future__ import annotations
 NOT_LOWERED: dict[str, str] = {
     "how exact something is: tolerances, rounding, condition numbers, sizes from which on something counts": """
         dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
+        build.rounding_doubts: ERROR_FACTOR
+        dynamics.tree_accuracy: CLEARLY_ACCURATE MAX_RELATIVE_ERROR MEASURED_STATES NEGLIGIBLE_RELATIVE_ERROR
+        dynamics.tree_accuracy: PREPARED_DISTURBANCES ROUNDING_UNIT SAFE_CARRIED_RATIO SAFE_SPREAD
         dynamics.singular_mass: MOVING_SHARE NEGLIGIBLE_DIAGONAL
         sim.program.element_stability: COINCIDENT_POINTS_M
         sim.system.prescribed_motions: INTEGRATION_ERROR_MARGIN REPLAYED_SECONDS

@@ -19,7 +19,7 @@ from bellcrank.model import part_checks
 from bellcrank.model.energy_check import TurningDirections, check_energy, has_planar_inertia, turning_directions
 from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
-from bellcrank.model.loop_checks import FrameEnds, check_loops, check_springs
+from bellcrank.model.loop_checks import FrameEnds, check_couplings, check_loops, check_springs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.outline import Outline
 from bellcrank.model.parts import (
@@ -101,6 +101,7 @@ def mechanism_of(
     placed = {f.name: f for f in _all_frames(frames, welded.poses)}
     ends = FrameEnds({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.poses}, placed)
     report_lines += check_loops(loops, ends, moving)
+    check_couplings(loops, moving)
     report_lines += check_springs(springs, ends)
     mechanism = Mechanism(
         name=name,

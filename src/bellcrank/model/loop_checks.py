@@ -86,8 +86,6 @@ def check_loops(loops: Sequence[Loop], ends: FrameEnds, joints: Sequence[Joint])
             _check_joints(where, loop, by_name)
         else:
             ends.check_ends(where, "joins", loop.a, loop.b)
-        if loop.kind in COUPLINGS:
-            _check_coupling(where, loop, by_name)
         if loop.kind == "distance" and not nominal(loop.value) > 0.0:
             raise ModelError(
                 f"{where}: distance is {nominal(loop.value):g} m; expected a positive distance. "
@@ -132,6 +130,17 @@ def _check_joints(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:
         raise ModelError(
             f"{where}: weights is {list(loop.weights)}; expected a number for each of {list(loop.joints)}, none zero."
         )
+
+
+def check_couplings(loops: Sequence[Loop], joints: Sequence[Joint]) -> None:
+    """Raise a ModelError for a gear or rack among `loops` between types of `joints` that it does not couple.
+
+    Mechanisms of records may have them: their equation is well defined, and a record must not be lost.
+    """
+    kinds = {j.name: j for j in joints}
+    for loop in loops:
+        if loop.kind in COUPLINGS:
+            _check_coupling(f'loop "{loop.name}"', loop, kinds)
 
 
 def _check_coupling(where: str, loop: Loop, joints: Mapping[str, Joint]) -> None:

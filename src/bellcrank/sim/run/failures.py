@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bellcrank.sim.run.record_builder import Outcome
 
 Array = np.ndarray[Any, Any]
+LONG_SPAN_STEPS = 100_000  # a proposed step has so many digits that it divides spans of so many steps
 MIN_STEP_SHARE = 0.02  # a proposed step is not shorter than this part of the present one, since it is a guess
 STEP_DIVISORS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # numbers by which a step is divided
 STIFF_STEP_RATE = 1.0  # step times fastest rate above which stability, not accuracy, limits an explicit step
@@ -140,6 +141,7 @@ def _shorter_step(h: float, share: float, spans: list[float]) -> str:
     """
     parts = min(p for p in STEP_DIVISORS if p * share >= 1.0 - 1e-9)
     step = h / parts
+    spans = [*spans, LONG_SPAN_STEPS * step]  # periods and delays of samples, which are not known here
     for digits in range(1, 17):
         text = f"{step:.{digits}g}"
         if abs(float(text) / step - 1.0) < 1e-9 and all(_divides(float(text), span) for span in spans):
