@@ -84,7 +84,7 @@ NOT_LOWERED: dict[str, str] = {
     "how much of a batch or a run is examined for a warning or a refusal": """
         dynamics.singular_parameters: MATRIX_NUMBERS
         sim.run.record_builder: CHECKED_RUNS
-        sim.system.element_forces: BUMP_CHECK_ROWS CHECKED_RUNS
+        sim.system.element_forces: OVERLAP_CHECK_ROWS CHECKED_RUNS
         sim.system.prescribed_motions: MOST_REPLAYED_STEPS
     """,
     "how long something takes or waits, and what is kept at hand": """

@@ -31,7 +31,7 @@ from bellcrank.forces import (
     grid,
     restitution_of,
 )
-from bellcrank.forces.shapes import SHAPE_PAIRS, contact_points
+from bellcrank.forces.shapes import SHAPE_PAIRS, box_overlap, contact_points
 from bellcrank.jets import Jet
 from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.sim.run.simulator import Simulator
@@ -459,6 +459,48 @@ def test_bump_of_a_terrain_between_contact_points_is_a_warning(shape: Any, keep:
         bc.simulate(s, 0.5, [0.0, 0.0, 0.31 + half, *start], keep=keep)
     with pytest.raises(InputError, match=r"inside each other.*c.*"):
         bc.simulate(s, 0.5, [0.0, 0.0, half, *start])
+
+
+def test_overlap_of_boxes_is_that_of_convex_sets() -> None:
+    """Boxes overlap if a point is in both, and no way shorter than the overlap separates them."""
+    scipy = pytest.importorskip("scipy")
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b = random_shape(Box, rng), random_shape(Box, rng)
+        pose = np.eye(4)
+        pose[:3, :3] = scipy.spatial.transform.Rotation.from_quat(rng.normal(size=4)).as_matrix()
+        pose[:3, 3] = rng.uniform(-0.5, 0.5, 3)
+        depth = box_overlap(a, b, pose)
+        # x in a, and R^T (x - p) in b
+        R, p = pose[:3, :3], pose[:3, 3]
+        rows = np.concatenate([np.eye(3), -np.eye(3), R.T, -R.T])
+        limits = np.concatenate(
+            [*[0.5 * np.array(a.size)] * 2, 0.5 * np.array(b.size) + R.T @ p, 0.5 * np.array(b.size) - R.T @ p]
+        )
+        common = scipy.optimize.linprog(np.zeros(3), rows, limits, bounds=(None, None)).status == 0
+        assert common == (depth > 0.0)
+        way = rng.normal(size=3)
+        pose[:3, 3] += 0.999 * depth * way / np.linalg.norm(way)
+        assert box_overlap(a, b, pose) > 0.0 or not depth
+
+
+@pytest.mark.parametrize("keep", ["rows", "final"])
+def test_boxes_inside_each_other_between_contact_points_are_a_warning(keep: str) -> None:
+    """A plank whose centre is beside a box reaches into it past the edges of the face towards that centre."""
+    scipy = pytest.importorskip("scipy")
+    x = [[-0.4326, -0.9016, 0.007], [0.2917, -0.1473, -0.9451], [0.8531, -0.4068, 0.3267]]
+    turn = scipy.spatial.transform.Rotation.align_vectors(x, np.eye(3))[0]
+    inside, way = np.array([-0.4595, -0.5877, 0.0097]), np.array([0.3356, 0.223, -0.9152])
+    m = ball(gravity=(0, 0, 0))
+    s = bc.system(m, elements=[Contact("c", "ground", "ball", Box((0.2, 0.2, 0.1)), Box((2.0, 0.1, 0.1)))])
+    start = [*(inside + 0.2 * way), *turn.as_quat()]
+    v0 = [*(turn.inv().apply(-way)), 0.0, 0.0, 0.0]
+    with pytest.warns(RuntimeWarning, match=r'"c": at t = .* s the boxes on "ground" and "ball" are .* inside each'):
+        run = bc.simulate(s, 0.2, start, v0, keep=keep, step=1e-3)
+    if keep == "rows":
+        np.testing.assert_allclose(run.q[-1, :3], inside, atol=1e-9)
+    with pytest.raises(InputError, match=r"inside each other.*c.*"):
+        bc.simulate(s, 0.2, [*inside, *turn.as_quat()])
 
 
 def test_lanes_are_runs() -> None:

@@ -25,16 +25,19 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
 from bellcrank.forces.impact import force_slope, normal_force, power_of_depth, stored_energy
 from bellcrank.forces.shapes import (
+    Box,
     ContactPoint,
     Plane,
     Shape,
     Sphere,
+    box_overlap,
     contact_points,
     inner_radius,
     terrain_in_core,
 )
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
+UNFELT_SHARE = 0.1  # overlap of boxes, in shortest edges, that is no effect of rounded edges
 EXPLICIT_DECAY_SHARE = 0.25  # share of its deflection that a bristle may lose in an explicit step
 
 
@@ -217,15 +220,19 @@ class Contact(Between):
     def started_inside(self, pose: Any) -> float:
         """Return the deepest penetration of the shapes at `pose` (4x4, b in a), m; 0 if they do not touch."""
         depth = max(0.0, *(-float(touch.gap) for touch in contact_points(self.shape_a, self.shape_b, pose)))
-        bump = terrain_in_core(self.shape_a, self.shape_b, pose)
+        bump = terrain_in_core(self.shape_a, self.shape_b, pose) or self.unfelt_depth(pose)
         return max(depth, 0.5 * inner_radius(self.shape_b) + bump) if bump else depth
 
-    def bump_between_points(self, pose: Any) -> float:
-        """Return how far a terrain reaches into shape b between its contact points at `pose` (4x4, b in a), m."""
-        bump = terrain_in_core(self.shape_a, self.shape_b, pose)
-        most = 0.5 * inner_radius(self.shape_b)
-        is_felt = any(-float(x.gap) > most for x in contact_points(self.shape_a, self.shape_b, pose)) if bump else True
-        return 0.0 if is_felt else most + bump
+    def unfelt_depth(self, pose: Any) -> float:
+        """Return how far the shapes are inside each other between contact points at `pose` (4x4, b in a), m."""
+        a, b = self.shape_a, self.shape_b
+        if isinstance(a, Box) and isinstance(b, Box):
+            depth, least, felt = box_overlap(a, b, pose), UNFELT_SHARE * min(map(float, (*a.size, *b.size))), 0.0
+        else:
+            bump, felt = terrain_in_core(a, b, pose), 0.5 * inner_radius(b)
+            depth, least = felt + bump if bump else 0.0, 0.0
+        is_felt = depth > least and any(-float(x.gap) > felt for x in contact_points(a, b, pose))
+        return 0.0 if is_felt or depth <= least else depth
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ MIN_SQUARED_DISTANCE = 1e-24  # m^2, smallest squared distance: coincident point
 MIN_AXIS_COMPONENT = 1e-12  # smallest component of a segment's axis, so that it crosses every plane somewhere
 BARREL = 0.02  # share of its squared radius that a barrel loses from its middle to its ends
 NO_WAY_M = 1e12  # m, length of a way out of a box that does not exist
+PARALLEL_EDGES = 1e-6  # sine of the angle between edges of two boxes below which they count as parallel
 CORE_POINTS = 9  # points along a shape between which a terrain is searched for bumps
 EDGE_RADIUS = 0.1  # radius of a box's edges in contact with boxes, as a share of the smallest half edge length of both
 
@@ -556,6 +557,22 @@ def core_points(shape: Shape) -> np.ndarray[Any, Any]:
         lines = [np.linspace(-1.0, 1.0, CORE_POINTS) * (0.5 * float(x) - depth) for x in shape.size]
         return np.stack(np.meshgrid(*lines), axis=-1).reshape(-1, 3)
     return np.zeros((0, 3))
+
+
+def box_overlap(a: Box, b: Box, pose: Any) -> float:
+    """Return how deep two boxes are inside each other, m; 0 if they are apart.
+
+    It is the least overlap along the axes that can separate them: the normals of their faces, and the products of
+    their edges. `pose` is the 4x4 pose of b in a, and the sizes are numbers.
+    """
+    X = np.array(pose, float)
+    R, p = X[:3, :3], X[:3, 3]
+    half_a, half_b = (0.5 * np.array([float(x) for x in box.size]) for box in (a, b))
+    axes = np.concatenate([np.eye(3), R.T, np.cross(np.eye(3)[:, None], R.T[None]).reshape(9, 3)])
+    lengths = np.linalg.norm(axes, axis=1)
+    axes = axes[lengths > PARALLEL_EDGES] / lengths[lengths > PARALLEL_EDGES, None]
+    overlaps = np.abs(axes) @ half_a + np.abs(axes @ R) @ half_b - np.abs(axes @ p)
+    return max(0.0, float(np.min(overlaps)))
 
 
 def terrain_in_core(a: Shape, b: Shape, pose: Any) -> float:

@@ -39,7 +39,7 @@ from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import initial_state as start_state
 from bellcrank.sim.run_arguments import real_array, real_number
 from bellcrank.sim.settings import Solver, check_keywords
-from bellcrank.sim.system.element_forces import bumpy_contacts, warn_bumps_between_points
+from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.systems import System, system
 
 Array = np.ndarray[Any, Any]
@@ -219,10 +219,10 @@ class Drive:
         self._drain()
         self._save_rows()
         self._close_file()
-        if bumpy := bumpy_contacts(self.system.elements):
+        if partial := partial_contacts(self.system.elements):
             rows, nq = self.row_store.rows()[None], self.system.mechanism.nq
             if rows.size:
-                warn_bumps_between_points(self.system.mechanism, bumpy, rows[..., 0], rows[..., 1 : 1 + nq])
+                warn_unfelt_overlaps(self.system.mechanism, partial, rows[..., 0], rows[..., 1 : 1 + nq])
         if self._file_error:  # warn here, in the thread of the caller
             error, self._file_error = self._file_error, ""
             warn(error)

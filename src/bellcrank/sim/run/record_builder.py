@@ -31,7 +31,7 @@ from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run.failures import failure_message, step_limit_message, unresolved_message
-from bellcrank.sim.system.element_forces import bumpy_contacts, element_description, warn_bumps_between_points
+from bellcrank.sim.system.element_forces import element_description, partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
@@ -230,7 +230,7 @@ def warn_doubts(o: Outcome, record: Record) -> None:
     """
     _warn_unresolved(o, record)
     _warn_lost_motion(o, record)
-    _warn_bumps(o, record)
+    _warn_overlaps(o, record)
 
 
 def _warn_unresolved(o: Outcome, record: Record) -> None:
@@ -282,10 +282,10 @@ def _warn_lost_motion(o: Outcome, record: Record) -> None:
             return
 
 
-def _warn_bumps(o: Outcome, record: Record) -> None:
+def _warn_overlaps(o: Outcome, record: Record) -> None:
     """Warn if a terrain reached into a shape between its contact points, in the rows of a run or at its end."""
     m, runs = o.system.mechanism, min(o.runs, CHECKED_RUNS)
-    contacts = bumpy_contacts(o.system.elements) if o.system.elements else []
+    contacts = partial_contacts(o.system.elements) if o.system.elements else []
     if not contacts:
         return
     if record.has_state("q"):
@@ -294,7 +294,7 @@ def _warn_bumps(o: Outcome, record: Record) -> None:
     else:
         q = np.asarray(o.done.state[o.layout.places["y"]][: m.nq, :runs]).T[:, None]
         t = o.final_value("t")[:runs, None]
-    warn_bumps_between_points(m, contacts, t, q)
+    warn_unfelt_overlaps(m, contacts, t, q)
 
 
 def _step_change(o: Outcome) -> dict[str, Any]:

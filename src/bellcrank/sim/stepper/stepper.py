@@ -41,10 +41,10 @@ from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controll
 from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
 from bellcrank.sim.stepper.stepper_arguments import rows_per_run
 from bellcrank.sim.stepper.stepper_code import ActionCode
-from bellcrank.sim.system.element_forces import CHECKED_RUNS, bumpy_contacts, warn_bumps_between_points
+from bellcrank.sim.system.element_forces import CHECKED_RUNS, partial_contacts, warn_unfelt_overlaps
 
 Array = np.ndarray[Any, Any]
-BUMP_CHECK_ACTIONS = 1000  # most actions between looks for bumps of a terrain between contact points
+OVERLAP_CHECK_ACTIONS = 1000  # most actions between looks for bumps of a terrain between contact points
 BUSY_TEXT = "another thread uses this stepper; make one for each thread, or wait for it."
 END_REASONS = {
     0: "", FINISHED: "limit", EVENT: "ended", NOT_FINITE: "not finite", NOT_CLOSED: "loops could not be closed"
@@ -135,8 +135,8 @@ class Stepper:
         self._refusal, self._is_guarded = "", False  # why steps are refused; whether `step` looks at it
         self.reset()
         self._check_first_start()
-        if bumpy := bumpy_contacts(self.system.elements):
-            self._watch_bumps(bumpy)
+        if partial := partial_contacts(self.system.elements):
+            self._watch_overlaps(partial)
 
     def _check_first_start(self) -> None:
         """Warn of random starts that are not possible, such as bodies inside each other, and refuse such a rest.
@@ -159,7 +159,7 @@ class Stepper:
         self._refusal, self._is_guarded = f"{text} This is the state of rest: call reset(start=...).", True
         self.step = step  # type: ignore[method-assign]
 
-    def _watch_bumps(self, contacts: list[Contact]) -> None:
+    def _watch_overlaps(self, contacts: list[Contact]) -> None:
         """Let `step` look, after some of its actions, for a terrain inside a shape between its contact points."""
         unwatched_step, actions, next_look = self.step, 0, 1
 
@@ -168,11 +168,11 @@ class Stepper:
             result = unwatched_step(u, out=out)
             actions += 1
             if contacts and actions >= next_look:
-                next_look += min(actions, BUMP_CHECK_ACTIONS)
+                next_look += min(actions, OVERLAP_CHECK_ACTIONS)
                 nq, y = self.system.mechanism.nq, self._read(self._action.layout.places["y"])
                 q = np.asarray(self._to_host(y[:CHECKED_RUNS, :nq]), float)
                 t = np.reshape(self._to_host(self.t), -1)[:CHECKED_RUNS]
-                contacts = warn_bumps_between_points(self.system.mechanism, contacts, t[:, None], q[:, None])
+                contacts = warn_unfelt_overlaps(self.system.mechanism, contacts, t[:, None], q[:, None])
             return result
 
         self.step = step  # type: ignore[method-assign]

@@ -19,7 +19,7 @@ from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
-from bellcrank.forces.shapes import Sphere, Terrain, inner_radius
+from bellcrank.forces.shapes import Box, Sphere, Terrain, inner_radius
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal
 from bellcrank.parameters.validation import check_numbers
@@ -32,7 +32,7 @@ from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")
 CHECKED_RUNS = 16  # runs of a batch whose start is checked
-BUMP_CHECK_ROWS = 17  # rows of a run in which a terrain is compared with the shapes on it
+OVERLAP_CHECK_ROWS = 17  # rows of a run in which a terrain is compared with the shapes on it
 
 
 class OverlapError(InputError):
@@ -233,23 +233,26 @@ def check_start(mechanism: Mechanism, elements: Sequence[Element], q: Any, label
                 )
 
 
-def bumpy_contacts(elements: Sequence[Element]) -> list[Contact]:
-    """Return the contacts in `elements` of a terrain with a shape that a bump could enter between contact points."""
-    contacts = [e for e in elements if isinstance(e, Contact) and isinstance(e.shape_a, Terrain)]
-    return [nominal(e) for e in contacts if not isinstance(e.shape_b, Sphere)]
+def partial_contacts(elements: Sequence[Element]) -> list[Contact]:
+    """Return the contacts in `elements` whose shapes can enter each other between their contact points."""
+    contacts = [e for e in elements if isinstance(e, Contact)]
+    return [
+        nominal(e)
+        for e in contacts
+        if (isinstance(e.shape_a, Terrain) and not isinstance(e.shape_b, Sphere))
+        or (isinstance(e.shape_a, Box) and isinstance(e.shape_b, Box))
+    ]
 
 
-def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact], t: Any, q: Any) -> list[Contact]:
-    """Warn if the terrain of a contact reached into a shape between its contact points; return the other contacts.
-
-    No force acts there.
+def warn_unfelt_overlaps(mechanism: Mechanism, contacts: Sequence[Contact], t: Any, q: Any) -> list[Contact]:
+    """Warn if shapes were inside each other between their contact points, without a force; return the other contacts.
 
     Parameters
     ----------
     mechanism
         The mechanism.
     contacts
-        Contacts with a terrain, from `bumpy_contacts`.
+        Contacts, from `partial_contacts`.
     t
         Times of the rows, (runs, rows).
     q
@@ -257,25 +260,35 @@ def warn_bumps_between_points(mechanism: Mechanism, contacts: Sequence[Contact],
     """
     tree = (mechanism.at() if mechanism.parameters else mechanism).tree
     silent = list(contacts)  # those without a warning so far
-    rows = np.unique(np.linspace(0, q.shape[1] - 1, BUMP_CHECK_ROWS).astype(int))
+    rows = np.unique(np.linspace(0, q.shape[1] - 1, OVERLAP_CHECK_ROWS).astype(int))
     for time, positions in zip(t[:, rows].flat, q[:, rows].reshape(-1, q.shape[-1]), strict=True):
         if not np.isfinite(positions).all():
             continue
         places = poses(tree, positions.tolist())
         for e in tuple(silent):
             a, b = (_frame_at_rest(tree, places, frame) for frame in (e.a, e.b))
-            depth = e.bump_between_points(relative_motion(a, b)[0])
+            depth = e.unfelt_depth(relative_motion(a, b)[0])
             if depth:
                 silent.remove(e)
-                warn(
-                    f'Contact "{e.name}": at t = {time:.4g} s the terrain on "{e.a}" reaches {depth:.3g} m into the '
-                    f'{type(e.shape_b).__name__} on "{e.b}" between its contact points, which are at its ends or '
-                    "corners, so that no force acts there. Use several spheres along the shape, closer to each other "
-                    "than the bumps of the terrain are wide."
-                )
+                warn(_overlap_text(e, time, depth))
         if not silent:
             break
     return silent
+
+
+def _overlap_text(e: Contact, time: float, depth: float) -> str:
+    if isinstance(e.shape_a, Box):
+        return (
+            f'Contact "{e.name}": at t = {time:.4g} s the boxes on "{e.a}" and "{e.b}" are {depth:.3g} m inside each '
+            "other between contact points, which are the corners of the second and the edges of one face of the first, "
+            "so that no force acts there. Exchange the two frames, or use several shorter boxes."
+        )
+    return (
+        f'Contact "{e.name}": at t = {time:.4g} s the terrain on "{e.a}" reaches {depth:.3g} m into the '
+        f'{type(e.shape_b).__name__} on "{e.b}" between its contact points, which are at its ends or corners, so that '
+        "no force acts there. Use several spheres along the shape, closer to each other than the bumps of the terrain "
+        "are wide."
+    )
 
 
 def _frame_at_rest(tree: Tree, places: Sequence[tuple[Mat, Vec]], frame: str) -> FrameEnd:
