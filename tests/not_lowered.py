@@ -10,7 +10,7 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.historical.angeles: NEGLIGIBLE_MOMENT_RATIO SMALL_PIVOT_RATIO
         build.rounding_doubts: ERROR_FACTOR
         dynamics.tree_accuracy: CLEARLY_ACCURATE MAX_RELATIVE_ERROR MEASURED_STATES NEGLIGIBLE_RELATIVE_ERROR
-        dynamics.tree_accuracy: PREPARED_DISTURBANCES ROUNDING_UNIT SAFE_CARRIED_RATIO SAFE_SPREAD
+        dynamics.tree_accuracy: PREPARED_DISTURBANCES ROUNDING_UNIT SAFE_CARRIED_RATIO SAFE_SPREAD SAMPLES
         dynamics.singular_mass: MOVING_SHARE NEGLIGIBLE_DIAGONAL
         sim.program.element_stability: COINCIDENT_POINTS_M
         sim.system.prescribed_motions: INTEGRATION_ERROR_MARGIN REPLAYED_SECONDS
@@ -85,6 +85,7 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.singular_parameters: MATRIX_NUMBERS
         sim.run.record_builder: CHECKED_RUNS
         sim.system.element_forces: OVERLAP_CHECK_ROWS CHECKED_RUNS
+        sim.stepper.stepper: OVERLAP_CHECK_ACTIONS
         sim.system.prescribed_motions: MOST_REPLAYED_STEPS
     """,
     "how long something takes or waits, and what is kept at hand": """
