@@ -89,7 +89,7 @@ def test_regrouping_keeps_joint_forces(m: Mechanism, seed: int) -> None:
 
 @given(everything, seeds)
 def test_bias_and_gravity_do_the_work_of_the_momentum_rates(m: Mechanism, seed: int) -> None:
-    """By d'Alembert: a joint force has the power of all momentum rates, less gravity, on the motion of its joint."""
+    """D'Alembert: the power of a joint force equals that of all momentum rates, less gravity, on the joint's motion."""
     q, v, _ = state(m, seed)
     zero = [0.0] * m.nv
     close(rnea.bias(m.tree, q, v), force_by_momenta(m, q, v), 1e-11)

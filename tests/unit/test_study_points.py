@@ -103,3 +103,9 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("")
     with pytest.raises(ReadError, match="is empty"):
         read_table(tmp_path / "e.csv")
+
+
+def test_numbers_of_numpy_in_a_list_are_numbers() -> None:
+    made = points({"a": [*np.linspace(0.0, 1.0, 3)], "b": [np.int64(2), 3, np.float32(0.5)]}, 6, "latin", 0).columns
+    assert set(np.unique(made["a"])) <= {0.0, 0.5, 1.0}
+    assert set(np.unique(made["b"])) <= {0.5, 2.0, 3.0}

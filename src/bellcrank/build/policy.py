@@ -62,7 +62,7 @@ COLUMNS = "columns"  # a batch of directions through a rolled recursion
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done for one method, and why.
+    """Form of the code by one method, with the reasons.
 
     form: STRAIGHT, ROLLED, SEGMENTS, TREE_TERMS or COLUMNS. work: the estimated operations of straight-line code, or 0
     where no estimate exists.
@@ -76,9 +76,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How a request is answered.
+    """Methods and forms of code for a request.
 
-    plans: of all methods that may answer; among several, the cost model of the target chooses. wide: divide and conquer
+    plans: one for each suitable method; the cost model of the target chooses among several. wide: divide and conquer
     for several cores, which comes first where the cores share its work. dropped: methods that could answer too, but
     without rolled loops.
     """

@@ -54,7 +54,7 @@ class LoopGraph(Graph):
     @property
     @abstractmethod
     def extent(self) -> str:
-        """What the loops run over, for messages: "300 places of 3 kinds"."""
+        """Size of the loops, for messages: "300 places of 3 kinds"."""
 
     @abstractmethod
     def write_out(self) -> Graph:

@@ -151,7 +151,8 @@ def as_range(name: str, given: Any) -> Range | Levels:
         return given
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray, range)):
         raise InputError(f'over: "{name}" is {given!r}; expected bellcrank.uniform(low, high) or a list of values.')
-    values = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
+    listed = given.tolist() if isinstance(given, np.ndarray) else given
+    values = tuple(x.item() if isinstance(x, np.number) else x for x in listed)
     if not values:
         raise InputError(f'over: "{name}" is an empty list; expected at least one value.')
     for x in values:

@@ -1,4 +1,4 @@
-"""What a drive keeps while it runs: the values of free parameters at each row of the record, and the rows."""
+"""History of a drive: the rows of the record, and the values of free parameters at each of them."""
 
 from __future__ import annotations
 
