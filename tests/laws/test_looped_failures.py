@@ -100,6 +100,21 @@ def test_singularity_is_crossed_with_energy_kept_or_reported(form: str, integrat
         assert run.t[-1] > 0.3  # the first is at 0.4 s
 
 
+@pytest.mark.parametrize("form", ["minimal", "projected"])
+@pytest.mark.parametrize("integrator", ["dopri5", "rodas4"])
+def test_random_starts_keep_their_energy_across_singularities_or_stop(form: str, integrator: str) -> None:
+    """The result of a run must not lose energy by the partitions that earlier runs of the simulator have left."""
+    m, rng = zoo.delta(), np.random.default_rng(34)
+    s = bc.Simulator(m, integrator, form=form)
+    for _ in range(8):
+        pushed = {f"shoulder{k}": float(x) for k, x in enumerate(rng.uniform(-3.0, 3.0, 3), 1)}
+        tolerance = float(10.0 ** rng.uniform(-11.0, -6.0))
+        run = s.run(3.0, *m.assemble(zoo.start(m)[0], pushed), every=0.01, tolerance=tolerance)
+        (stop,) = run.stops
+        assert stop.reason == "end" or "a singular configuration; the record ends before it" in stop.message
+        assert run.residuals()["energy"] < 1e-3
+
+
 def test_adaptive_steps_cross_the_singularity() -> None:
     """With adaptive steps it swings for ten seconds and meets a singularity every second."""
     m = zoo.delta()

@@ -54,7 +54,8 @@ MIN_DISTANCE_FIXED, MIN_DISTANCE_ADAPTIVE = 1e-6, 1e-6
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 MIN_DISTANCE_ROW = 1e-3  # smallest distance from a singular configuration of a row between two steps
 # Nearer than NEAR_DISTANCE, stages that differ by the part MAX_STAGE_DIFFERENCE of the velocity miss the motion between
-# them: a mechanism that barely misses a singular configuration reverses there almost instantly. Below the speed
+# them: a mechanism that barely misses a singular configuration reverses there almost instantly. A projection that
+# changes the velocity at the end by as much has the same cause, and would take energy away. Below the speed
 # MIN_CHECKED_SPEED it does not matter.
 NEAR_DISTANCE, MAX_STAGE_DIFFERENCE, MIN_CHECKED_SPEED = 0.01, 1e-3, 1e-3
 MAX_SPEED_RATIO = 10.0  # largest growth of speed in a step that is trusted
@@ -275,18 +276,15 @@ class LoopedDynamics(Dynamics):
         )
 
     def _stages_agree(self, step: Step, old: Mapping[str, Any], y: State) -> Scalar:
-        """Return 1 if the stages of a step agree and so resolve the motion near a singular configuration, else 0."""
-        differ = step.error or step.rough
-        if differ is None:
-            return 1.0
+        """Return 1 if the stages and the end of a step agree on the motion near a singular configuration, else 0."""
         before, after = (constrained_dynamics.largest_magnitude(self.system.split(state)[1]) for state in (old["y"], y))
         # The speed after the step counts only up to a limit, so that a wild step does not set its own scale.
         fastest = maximum(maximum(before, minimum(after, MAX_SPEED_RATIO * before)), MIN_CHECKED_SPEED)
-        return where(
-            constrained_dynamics.largest_magnitude(self.system.split(differ)[1]) < MAX_STAGE_DIFFERENCE * fastest,
-            1.0,
-            0.0,
-        )
+        differences = [[a - b for a, b in zip(y, step.y, strict=True)]]
+        if between_stages := step.error or step.rough:
+            differences.append(list(between_stages))
+        worst = constrained_dynamics.largest_magnitude([x for d in differences for x in self.system.split(d)[1]])
+        return where(worst < MAX_STAGE_DIFFERENCE * fastest, 1.0, 0.0)
 
     def with_partition(self, order: tuple[tuple[int, int], ...]) -> LoopedDynamics:
         """Return this system by the partition with the pivots `order`, cached."""
