@@ -184,11 +184,13 @@ def test_run(workers: int, folder: Path) -> TestRun:
         command = [sys.executable, "-m", "pytest", "-p", "bench.called_functions", "-q", "-n", str(workers), *TESTS]
         environment = os.environ | {called_functions.VARIABLE: str(folder)}
         run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        print("\n".join(run.stdout.splitlines()[-30:]), flush=True)
+        print("\n".join((run.stdout + run.stderr).splitlines()[-30:]), flush=True)
     rows = {}
     for file in folder.glob("*.json"):
         rows |= json.loads(file.read_text("utf-8"))
     passed = {test: row for test, row in rows.items() if row[0] == "passed"}
+    if not passed:
+        raise SystemExit("no test passes without an error")
     callers: dict[str, list[str]] = {}
     for test in sorted(passed, key=lambda test: passed[test][1]):
         for function in passed[test][2]:
