@@ -5,6 +5,7 @@ Derivatives are the graph's own, along q + t dq/dt: exact, and correct to first 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,35 @@ def test_rate_and_bias_are_first_and_second_derivatives(case: Closed, seed: int)
     close([e.rate for e in found], matrix_C(m, q) @ v)
     close([e.rate for e in found], along(m, q, v, lambda x, u: values(m, x, u)))
     close([e.bias for e in found], along(m, q, v, lambda x, u: [e.rate for e in loop_equations(m.tree, x, u)]))
+
+
+MOVING: dict[str, Callable[[Builder], object]] = {
+    "ball": lambda b: b.rolling("c", "b", 0.2, (0.1, 0.2, 0.3), on="a"),
+    "wheel": lambda b: b.rolling("c", "b", 0.2, (0.1, 0.2, 0.3), on="a", axle=(0.6, 0.8, 0.0)),
+    "knife edge": lambda b: b.knife_edge("c", "b", (0.1, 0.2, 0.3), along=(1, 0, 0), on="a"),
+    "surface": lambda b: b.on_surface("c", "b", (0.1, 0.2, 0.3), lambda x, y, z: x * y - z * z * z, on="a"),
+    "curve": lambda b: b.on_curve("c", "b", (0, 0, 0), (lambda x, y, z: z - x * y, lambda x, y, z: y * y), on="a"),
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("kind", MOVING)
+def test_bias_of_rolling_and_gliding_on_a_moving_body(kind: str, seed: int) -> None:
+    """Both ends move, so that the axes of the plane turn as well."""
+    b = Builder("moving")
+    for name in "ab":
+        b.body(name, mass=1.0, inertia=(0.1, 0.2, 0.25))
+        b.joint(f"free_{name}", "floating", "ground", name)
+    MOVING[kind](b)
+    m = b.build()
+    q, v, _ = state(m, seed)
+    equations = loop_equations(m.tree, q, v)
+    close([e.rate for e in equations], matrix_C(m, q) @ v)
+    close([e.bias for e in equations], along(m, q, v, lambda x, u: [e.rate for e in loop_equations(m.tree, x, u)]))
+    rates = along(m, q, v, lambda x, u: values(m, x, u))
+    holonomic = [k for k, e in enumerate(equations) if e.value != 0.0]
+    close([equations[k].rate for k in holonomic], rates[holonomic])
+    assert bool(holonomic) == (kind != "knife edge")
 
 
 def expected(m: Mechanism, loop: Loop, q: Any) -> list[float]:

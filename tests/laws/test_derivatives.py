@@ -39,6 +39,16 @@ def test_the_recursion_is_the_tangents(m: Mechanism, name: str, seed: int) -> No
 
 
 @few(20)
+@given(trees(coupled=True, passive=True, max_bodies=4), st.integers(0, 1000))
+def test_derivatives_of_mimic_joints_with_damping_and_friction(m: Mechanism, seed: int) -> None:
+    if not derivatives.covered(m.tree):
+        return
+    state = m.random(seed)
+    ours, theirs = (evaluated(m, "inverse_dynamics_derivatives", by, state) for by in ("derivatives", "rnea"))
+    assert np.abs(ours - theirs).max() < 1e-9 * max(1.0, np.abs(theirs).max())
+
+
+@few(20)
 @given(trees(), st.sampled_from(list(OF)), st.integers(0, 1000))
 def test_derivatives_with_external_wrenches(m: Mechanism, name: str, seed: int) -> None:
     """Derivatives agree with wrenches on two frames, which do not rotate with their bodies."""

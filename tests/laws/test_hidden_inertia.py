@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.dynamics.singular_mass import check_mass_matrix
+from bellcrank.dynamics.singular_mass import carried_sizes, check_mass_matrix
 from bellcrank.model import Mechanism
 from loops import four_bar_tower as tower
-from trees import few
+from trees import few, random_tree
 
 Sizes = list[tuple[int, int]]  # decimal exponents of length and mass of each body
 exponents = st.integers(-6, 6)
@@ -78,3 +78,12 @@ def test_four_bars_within_the_range_of_float64_are_computed(sizes: list[float]) 
     a = m.forward_dynamics(*np.zeros((3, m.nv)))
     assert np.isfinite(a).all()
     assert not m.loop_analysis.doubts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_carried_size_of_a_floating_base_is_that_of_the_whole_mechanism(seed: int) -> None:
+    m = random_tree(seed, ["floating", "revolute", "spherical", "prismatic"], [0, 0, 1], rooted=True)
+    q = m.random(seed)[0].tolist()
+    sizes, M = carried_sizes(m.tree, q), np.asarray(m.mass_matrix(q))
+    np.testing.assert_allclose(sizes[:3], sum(b.mass for b in m.bodies), rtol=1e-12)
+    np.testing.assert_allclose(sizes[3:6], np.diag(M)[3:6].max(), rtol=1e-12)

@@ -72,6 +72,21 @@ def test_all_forms_are_one_motion(name: str) -> None:
         assert np.abs(ends[form].v[-1] - ends["minimal"].v[-1]).max() < 1e-6 * scale
 
 
+@pytest.mark.parametrize("axis", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.6, 0.0, 0.8)])
+@pytest.mark.parametrize("angle", [0.1, 2.0, np.pi, -2.5])
+def test_absolute_coordinates_have_the_poses_of_the_mechanism(axis: tuple[float, float, float], angle: float) -> None:
+    b = bc.Builder("turned")
+    b.body("disc", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("ball", "spherical", "ground", "disc")
+    b.body("arm", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "disc", "arm", point=(0.3, 0.1, 0.2), axis=(0, 1, 0))
+    m = b.build()
+    q = np.array([*(np.sin(angle / 2) * np.array(axis)), np.cos(angle / 2), 0.4])
+    places, _ = state(m, q, np.array([0.3, -0.2, 0.5, 0.7]))
+    for name in ("disc", "arm"):
+        close(absolute(m).pose(places, name), m.pose(q, name), 1e-12)
+
+
 @pytest.mark.parametrize("name", ["four_bar", "double_wishbone", "n_four_bar(3)", "slider_fourbar(forces=True)"])
 @pytest.mark.parametrize("form", FORMS)
 def test_absolute_coordinates_are_the_same_motion(name: str, form: str) -> None:

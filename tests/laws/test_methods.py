@@ -12,12 +12,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, applicable_methods, candidates, crba, kinematics, rnea
 from bellcrank.dynamics.historical import absolute_coordinates
 from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
 from bellcrank.dynamics.historical.free_bodies import place_bodies
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantity_requests import Request, estimate
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO
@@ -145,3 +146,13 @@ def test_auto_misses_nothing_worth_while(m: Mechanism, name: str) -> None:
     }
     tried = [by.name for by in candidates(name, m.tree)]
     assert min(every[by] for by in tried) <= 1.1 * min(every.values())
+
+
+@pytest.mark.parametrize("bodies", [5, 10])
+def test_estimated_work_of_derivatives_is_near_the_count(bodies: int) -> None:
+    """`auto` compares these estimates, also of methods whose derivatives are tangents of their graphs."""
+    m = bc.zoo.chain(bodies, twist="general")
+    for name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        for by in applicable_methods(name, m.tree):
+            counted = graphs.graph(m, name, by.name).count().arithmetic
+            assert 0.5 < estimate(by.name, name, m.tree) / counted < 2.0, (name, by.name)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from bellcrank.cli import app
 from bellcrank.dynamics import METHODS
 from bellcrank.papers import operation_counts as papers
+from bellcrank.papers.results import is_near
 
 PAGE = (Path(__file__).parents[2] / "docs/methods/family.md").read_text("utf-8")
 ROWS = papers.PUBLISHED_COUNTS
@@ -72,3 +73,11 @@ def test_the_page_has_the_counts_of_today(name: str) -> None:
     found = papers.compare_counts(papers.PublishedCount("", name, *SHOWN[name]))
     assert f"| {name} | {found.M} | {found.A} | {found.ours(6)} | {found.ours(10)} |" in PAGE
     assert found.least_n <= 4
+
+
+def test_numbers_from_plots_agree_in_sign_and_within_their_share() -> None:
+    assert is_near(-2.3, -2.0)
+    assert is_near(0.085, 0.1)
+    assert not is_near(2.0, -2.0)
+    assert not is_near(0.13, 0.1)
+    assert not is_near(1.1, 1.0, share=0.05)
