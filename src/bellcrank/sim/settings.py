@@ -17,7 +17,7 @@ from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
 from bellcrank.memory_limits import UNCHECKED_BYTES, check_memory
-from bellcrank.sim.quantity_checks import MAX_STEPS, count, duration, positive, step_count, whole_multiple
+from bellcrank.sim.run_arguments import MAX_STEPS, count, duration, positive, step_count, whole_multiple
 
 FORMS = ("auto", "minimal", "projected", "lagrange")
 

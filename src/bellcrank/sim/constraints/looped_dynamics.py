@@ -32,7 +32,6 @@ from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
 from bellcrank.model import Loop, Mechanism, Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
-from bellcrank.sim.constraints import kkt_jacobian
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure, PartitionClosure
 from bellcrank.sim.program.implicit_forces import (
@@ -406,9 +405,9 @@ class MultiplierDynamics(LoopedDynamics):
     @cached_property
     def state_jacobian(self) -> Graph:
         """(t, y, u, p) -> df/dy."""
-        if not kkt_jacobian.is_applicable(self):
+        if not slopes.is_applicable(self):
             return super().state_jacobian
-        return kkt_jacobian.implicit_state_jacobian(self, self.stabilisation)
+        return slopes.implicit_state_jacobian(self, self.stabilisation)
 
 
 @final

@@ -39,11 +39,10 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.step_limits import check_fixed_steps, check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
-from bellcrank.sim.quantity_checks import step_count
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run.simulator import system_dynamics
-from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.run_arguments import RunArguments, as_tuple, step_count
 from bellcrank.sim.settings import (
     Plan,
     RunOptions,

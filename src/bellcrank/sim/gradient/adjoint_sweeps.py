@@ -19,10 +19,10 @@ from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import cupy, free_bytes, to_numpy
 from bellcrank.graph import Program
 from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
-from bellcrank.sim.quantity_checks import count
 from bellcrank.sim.run.batch_execution import PARTS_PER_THREAD
 from bellcrank.sim.run.gpu_runs import MEMORY_SHARE
 from bellcrank.sim.run.lane_blocks import LaneBlocks
+from bellcrank.sim.run_arguments import count
 
 Array = np.ndarray[Any, Any]
 # bytes for notes: of one block, and of all runs of one sweep, which stay in the cache.

@@ -13,8 +13,7 @@ from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.quoting import single_line
-from bellcrank.sim.linear.damped_newton import FAILED_RESIDUAL, Equations
-from bellcrank.sim.linear.equilibrium_search import RestSearch, SearchPoint
+from bellcrank.sim.linear.equilibrium_search import FAILED_RESIDUAL, Equations, RestSearch, SearchPoint
 from bellcrank.sim.system.prescribed_motions import prescribed_jet
 from bellcrank.sim.system.systems import System
 from bellcrank.text_table import Table

@@ -25,14 +25,20 @@ from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar, is_scalar
 from bellcrank.sequences import sequence_elements
 from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
-from bellcrank.sim.linear.operating_point import OperatingPoint, operating_point
+from bellcrank.sim.linear.operating_point import (
+    OpenSystem,
+    OperatingPoint,
+    command_name,
+    force_names,
+    open_system,
+    operating_point,
+    operating_values,
+)
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.quantity_checks import duration
 from bellcrank.sim.run.simulator import system_dynamics
-from bellcrank.sim.run_arguments import as_tuple, real_array
+from bellcrank.sim.run_arguments import as_tuple, duration, real_array
 from bellcrank.sim.settings import Solver, with_shortcuts
 from bellcrank.sim.system.observed_columns import observable_units
-from bellcrank.sim.system.open_system import OpenSystem, command_name, force_names, open_system, operating_values
 from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.text_table import table
 

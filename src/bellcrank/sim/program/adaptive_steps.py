@@ -20,10 +20,15 @@ from bellcrank.graph.program import FINISHED, NEVER_TIME, STATE_LIMIT, TOO_SMALL
 from bellcrank.integrate import Integrator, Problem, State, Step, interpolate
 from bellcrank.integrate.problem import select, unscaled_memory
 from bellcrank.scalar import Scalar, clip, exp, fabs, floor, log, maximum, minimum, sqrt, where
-from bellcrank.sim.program.event_location import located_events, step_limit_status
-from bellcrank.sim.program.events import Event, crossing_flag, crossing_graph, switch_graph
-from bellcrank.sim.program.fixed_steps import RunProgram, TakenStep, input_line
-from bellcrank.sim.program.run_state import RunState, run_layout
+from bellcrank.sim.program.events import (
+    Event,
+    crossing_flag,
+    crossing_graph,
+    located_events,
+    step_limit_status,
+    switch_graph,
+)
+from bellcrank.sim.program.fixed_steps import RunProgram, RunState, TakenStep, input_line, run_layout
 from bellcrank.sim.program.step_check import EVENTS, StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics

@@ -41,10 +41,10 @@ from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
 from bellcrank.forces.shapes import outer_radius
 from bellcrank.integrate import Integrator, Problem, integrator
+from bellcrank.integrate.problem import Rate
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
-from bellcrank.sim.program.mode_stability import decay
 from bellcrank.sim.settings import DEFAULT_STEP_S, Solver
 from bellcrank.sim.system.element_forces import relative_motion
 from bellcrank.spatial.vector import Vec, vec
@@ -184,6 +184,11 @@ def is_large(s: System) -> bool:
         carrying[i] = len(link.v_index) + (carrying[link.parent] if link.parent >= 0 else 0)
         work += len(link.v_index) * carrying[i] ** 2
     return work > MAX_FACTOR_PRODUCTS
+
+
+def decay(z: Any) -> tuple[Rate, list[Scalar]]:
+    """Return the rate and the initial state of a speed that decays at the rate `z` per unit of time."""
+    return lambda t, y: [0.0 * y[1], -z * y[1]], [0.0, z]
 
 
 @cache

@@ -36,7 +36,7 @@ from bellcrank.graph.program import STATE_LIMIT, list_width
 from bellcrank.integrate import Integrator, State
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.system.observed_columns import nominals
 
 CHECK_INTERVAL_STEPS = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
 WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a reference run; and the last of them, whose mean counts

@@ -26,8 +26,7 @@ from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.jacobian_operator import ImplicitSystems
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
-from bellcrank.sim.system.nominal_values import nominals
-from bellcrank.sim.system.observed_columns import StateColumns, observable_units
+from bellcrank.sim.system.observed_columns import StateColumns, nominals, observable_units
 from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.systems import System

@@ -26,7 +26,7 @@ from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.growing_files import GrowingRecord, RecordFiles
-from bellcrank.sim import quantity_checks
+from bellcrank.sim import run_arguments
 from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
@@ -142,12 +142,12 @@ class Drive:
     ) -> None:
         """Check the arguments, compile the system and set the initial state."""
         check_keywords(Drive, parts, system)
-        self.rate = quantity_checks.rate("rate", rate, "periods a second", LOWEST_RATE_HZ, HIGHEST_RATE_HZ)
-        substeps = quantity_checks.count("substeps", substeps, quantity_checks.MAX_STEPS_PER_CALL)
-        every = quantity_checks.count("every", every, items=" of periods")
-        spin = quantity_checks.delay("spin", spin)
+        self.rate = run_arguments.rate("rate", rate, "periods a second", LOWEST_RATE_HZ, HIGHEST_RATE_HZ)
+        substeps = run_arguments.count("substeps", substeps, run_arguments.MAX_STEPS_PER_CALL)
+        every = run_arguments.count("every", every, items=" of periods")
+        spin = run_arguments.delay("spin", spin)
         if most:
-            quantity_checks.count("most", most)
+            run_arguments.count("most", most)
         self.step = 1.0 / (self.rate * substeps)
         self.simulator = Simulator(mechanism, integrator, method, form=form, solver=Solver(step=self.step), **parts)
         self.system = self.simulator.system
@@ -158,7 +158,7 @@ class Drive:
         self._growing: GrowingRecord | None = None
         self._unwritten: list[Array] = []
         self._file_error = ""
-        self._limit = None if keep is None else round(quantity_checks.duration("keep", keep) * self.rate / every)
+        self._limit = None if keep is None else round(run_arguments.duration("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self.notes: list[str] = []
@@ -253,7 +253,7 @@ class Drive:
         InputError
             If a period would be shorter than 1 ns or longer than an hour.
         """
-        period = self._period / quantity_checks.positive("factor", factor, "")
+        period = self._period / run_arguments.positive("factor", factor, "")
         if not 1.0 <= period <= LONGEST_PERIOD_NS:
             raise InputError(
                 f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
@@ -515,7 +515,7 @@ def drive(
     Record or Drive
         The Record after `seconds`, or the running Drive if `seconds` is None.
     """
-    remaining = None if seconds is None else quantity_checks.duration("seconds", seconds)
+    remaining = None if seconds is None else run_arguments.duration("seconds", seconds)
     started = Drive(mechanism, rate, **settings)
     started.start()
     if remaining is None:

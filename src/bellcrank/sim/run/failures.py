@@ -9,7 +9,7 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph.program import NOT_FINITE
 from bellcrank.sim.program.system_graphs import sensitivity_name
-from bellcrank.sim.quantity_checks import whole_multiple
+from bellcrank.sim.run_arguments import whole_multiple
 
 if TYPE_CHECKING:
     from bellcrank.sim.run.record_builder import Outcome

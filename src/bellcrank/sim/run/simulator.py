@@ -27,13 +27,11 @@ from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
 from bellcrank.sim.program.adaptive_steps import AdaptiveSteps
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.fixed_steps import FixedSteps
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
-from bellcrank.sim.program.step_limits import check_counts
+from bellcrank.sim.program.step_limits import check_counts, check_damping, check_steps
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.program.tree_dynamics import tree_dynamics

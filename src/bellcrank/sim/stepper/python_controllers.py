@@ -11,8 +11,7 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.memory_limits import check_memory
-from bellcrank.sim.quantity_checks import duration, whole_multiple
-from bellcrank.sim.run_arguments import real_array, real_number
+from bellcrank.sim.run_arguments import duration, real_array, real_number, whole_multiple
 from bellcrank.sim.system.user_code import check_argument_count
 
 if TYPE_CHECKING:

@@ -32,10 +32,9 @@ from bellcrank.memory_limits import check_memory
 from bellcrank.quoting import single_line
 from bellcrank.sim.program.counter_rng import seed_numbers
 from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
-from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL, whole_multiple
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import vector_argument
+from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL, vector_argument, whole_multiple
 from bellcrank.sim.stepper import stepper_arguments as arguments
 from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controller
 from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask

@@ -24,7 +24,7 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
-from bellcrank.sim.program.run_state import initial_fields
+from bellcrank.sim.program.fixed_steps import initial_fields
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run_arguments import NamedVector, as_tuple

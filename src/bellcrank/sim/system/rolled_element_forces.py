@@ -1,6 +1,6 @@
 """Force elements of a large mechanism: elements of one kind form a rolled loop over a table of their numbers.
 
-    bodies that carry ends   their poses and velocities: a recursion, one outward pass (rolled_frame_motion.py)
+    bodies that carry ends   their poses and velocities: a recursion, one outward pass (external_forces.py)
     elements                 each from its two ends, in world axes: a rolled loop for each kind
                              (forces/element_classes.py)
     joints                   the generalised forces of all elements: another recursion, one inward pass
@@ -30,7 +30,7 @@ from bellcrank.graph.graph import Graph, Shape
 from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import Scalar, step
-from bellcrank.sim.system import rolled_frame_motion
+from bellcrank.sim.system import external_forces
 from bellcrank.sim.system.element_forces import ElementResult, coupling_forces, end_forces
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -64,7 +64,7 @@ class ElementPasses:
         """
         known: dict[str, Numbers] = {"t": [t], "q": q, "v": v, "x": x, "bodies": ()}
         if self.carriers:
-            known["bodies"] = rolled_frame_motion.call_graph(self.mechanism, self.outward_graph, q=q, v=v)
+            known["bodies"] = external_forces.call_graph(self.mechanism, self.outward_graph, q=q, v=v)
         numbers_by_element = self._rolled_results(known, shown) if self.kinds else {}
         results = []
         for i, e in enumerate(self.elements):
@@ -91,7 +91,7 @@ class ElementPasses:
         for body in (body for body, n in count.items() if n > policy.MAX_BODY_WRENCHES):
             first, *more = (wrench for index, wrench in wrenches if index == body)
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
-        return rolled_frame_motion.generalised_forces(self.mechanism, acts, q)
+        return external_forces.generalised_forces(self.mechanism, acts, q)
 
     # -- frames and bodies
 
@@ -104,7 +104,7 @@ class ElementPasses:
     @cached_property
     def outward_graph(self) -> Graph:
         """Graph of the outward pass to the carriers."""
-        return rolled_frame_motion.outward_graph(self.mechanism, list(self.carriers))
+        return external_forces.outward_graph(self.mechanism, list(self.carriers))
 
     def _bodies(self, e: Between) -> list[str]:
         """Return the bodies of its two ends, without the ground."""
@@ -241,7 +241,7 @@ class ElementPasses:
             values["bodies"][i : i + MOTION_AND_AXES_RESULTS]
             for i in range(0, len(values["bodies"]), MOTION_AND_AXES_RESULTS)
         ]
-        bodies = iter(map(rolled_frame_motion.frame_end, seen))
+        bodies = iter(map(external_forces.frame_end, seen))
         ends = [
             _CarriedFrame(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(FRAME_NUMBERS)])
             for f in _frames(e)

@@ -16,8 +16,15 @@ from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
-from bellcrank.sim.quantity_checks import delay, duration, positive, whole_multiple
-from bellcrank.sim.run_arguments import NamedVector, check_unique_names, real_number
+from bellcrank.sim.run_arguments import (
+    NamedVector,
+    check_unique_names,
+    delay,
+    duration,
+    positive,
+    real_number,
+    whole_multiple,
+)
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 if TYPE_CHECKING:
