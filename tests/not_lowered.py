@@ -107,7 +107,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
         sim.linear.linearisation: CACHED_PLANTS
         sim.run.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
-        sim.realtime.drive_history: MOST_CHANGES
+        sim.realtime.realtime_memory: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
@@ -179,7 +179,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.system.rolled_element_forces: FRAME_NUMBERS
         sim.run.record_builder: UNRESOLVED
         sim.run.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
-        sim.realtime.thread_priority: MLOCKALL_FLAGS THREAD_PRIORITY
+        sim.realtime.realtime_memory: MLOCKALL_FLAGS THREAD_PRIORITY
     """,
 }
 

@@ -22,8 +22,12 @@ from bellcrank.dynamics.loops.coordinate_partitioning import (
 from bellcrank.dynamics.loops.equation_analysis import Analysis
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.errors import InputError, ModelError
+from bellcrank.graph import Layout
+from bellcrank.graph.program import FINISHED, NEVER_TIME, RUNNING
+from bellcrank.integrate import interpolate
+from bellcrank.integrate.problem import hermite_polynomial
 from bellcrank.model import Mechanism, Tree
-from bellcrank.sim.program.system_graphs import Closure, RunGroup
+from bellcrank.sim.program.system_graphs import Closure, Dynamics, RunGroup, ToEnd
 
 if TYPE_CHECKING:
     from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
@@ -231,41 +235,12 @@ def _motion_inertias(C: Array, M: Array, rank: LoopRank) -> tuple[Array, Array]:
     return values, N @ vectors
 
 
-def open_loop_message(m: Mechanism, jacobian_state: JacobianCondition, v: Array, form: str, t: float) -> str:
-    """Return why a step could not end with closed loops.
-
-    Parameters
-    ----------
-    m
-        The mechanism.
-    jacobian_state
-        Condition of the constraint Jacobian.
-    v
-        Velocities.
-    form
-        Form of the closed loops.
-    t
-        Time before the step, s.
-    """
-    failure = f"the loops could not be followed in the step after {t:.6g} s: {jacobian_state.words}"
-    if not jacobian_state.near:
-        k = int(np.argmax(np.abs(v)))
-        return (
-            f"{failure}, which is not a singular configuration: the step is too long for the motion "
-            f'("{m.columns[1][k]}" moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses.'
-        )
-    other = "projected" if form == "minimal" else "minimal"
-    return (
-        f"{failure}. It is at, or passes close to, a singular configuration; the record ends before it. Take a smaller "
-        f"step, adaptive steps (integrator=dopri5, tolerance=1e-8), form={other}, or another path."
-    )
-
-
 # Largest gap of loops at the end of a step, relative to the natural size of each equation (equation_scaling.py).
 GAP_TOLERANCES = {"float64": 1e-10, "float32": 2e-5}
 ROW_RANK_TOLERANCE = 1e-3  # relative singular values below this are dropped in rows near a singular configuration
 CLOSURE_ATTEMPTS = 10  # largest number of attempts to close the loops of a row
 SAMPLED_STATES = 32  # states from which a common partition is chosen
+CROSSING_STEPS = (0.55, 0.72, 0.73)  # lengths of three steps in steps; no stage of them lies at the singular end
 WEAK_PIVOT = 0.1  # size of a pivot: other equations would be better where it is a third of that, or of its first value
 MAX_E = 3.0  # largest element of E above which other independent coordinates would be better
 MAX_E_GROWTH = 3.0  # growth of E that is allowed where it is large from the start
@@ -440,21 +415,81 @@ class LoopClosure(Closure):
 
     def open_loop_message(self, y: Array, parameters: Array, t: float) -> str:
         """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
-        m = self.dynamics.system.mechanism
-        return open_loop_message(m, self.condition(y, parameters), y[m.nq : m.nq + m.nv], self.dynamics.form, t)
-
-    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        """Return True if the step `h` from `y` with `parameters` ends near a singular configuration."""
-        m, tree = self.dynamics.system.mechanism, self._plain_tree(parameters)
-        ahead, _ = assemble_batch(
-            tree, displace(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv]), rough=self.dynamics.analysis.zero_threshold
+        m, condition = self.dynamics.system.mechanism, self.condition(y, parameters)
+        failure = f"the loops could not be followed in the step after {t:.6g} s: {condition.words}"
+        if not condition.near:
+            v = y[m.nq : m.nq + m.nv]
+            k = int(np.argmax(np.abs(v)))
+            return (
+                f"{failure}, which is not a singular configuration: the step is too long for the motion "
+                f'("{m.columns[1][k]}" moves at {v[k]:.3g}). Take a smaller step, and look at gains and stiffnesses.'
+            )
+        other = "projected" if self.dynamics.form == "minimal" else "minimal"
+        return (
+            f"{failure}. It is at, or passes close to, a singular configuration; the record ends before it. Take a "
+            f"smaller step, adaptive steps (integrator=dopri5, tolerance=1e-8), form={other}, or another path."
         )
-        return jacobian_condition(m, tree, self.dynamics.analysis, ahead).near
 
     def near_singular_text(self, y: Array, parameters: Array) -> str:
         """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""
         condition = self.condition(y, parameters)
         return condition.words if condition.near else ""
+
+    # -- crossing of a singular configuration on which a fixed step ends
+
+    def crossed(self, layout: Layout, state: Array, p: Array, run: ToEnd) -> tuple[Array, list[Array]] | None:
+        """Return the state behind the singular configuration and the rows due on the way, or None if it is not crossed.
+
+        The loop equations have a rank deficiency in that configuration, so that a step that ends on it fails, while
+        steps that end on both sides do not notice it. Two steps are therefore replaced by three of other lengths, and
+        the row between the two is interpolated. Memory, inputs and sampled controllers would need whole steps.
+
+        Parameters
+        ----------
+        layout
+            Layout of the state of the program.
+        state
+            State of the program whose next step fails.
+        p
+            Free parameters.
+        run
+            Function that runs a state to its end by the graphs of some dynamics.
+        """
+        index, y, memory, s = layout.place, layout.span("y"), layout.span("memory"), self.dynamics.system
+        if "stride" not in layout or memory.start != memory.stop or s.inputs or s.sampled:
+            return None
+        n, h, begin, last = (state[index(name)] for name in ("n", "h", "begin", "last"))
+        if not self._singular_ahead(state[y], p, float(h)):
+            return None
+        ahead, ends = state, []
+        for part in CROSSING_STEPS:
+            (group,) = self.grouped(ahead[y][None], p[None])
+            step = {"n": 0.0, "begin": ahead[index("t")], "h": part * h, "last": 1.0, "next": NEVER_TIME, "live": 1.0}
+            step |= {"due": 0.0, "status": RUNNING, "bound": np.inf}
+            ahead = run(group.dynamics, layout.with_fields(ahead, step))
+            if ahead[index("status")] != FINISHED:
+                return None
+            ends.append((float(ahead[index("t")]), ahead[y].copy(), group.dynamics))
+        between = self.polished(_interpolated(ends[0], ends[1], begin + (n + 1) * h, p), p)
+        fields = {name: state[index(name)] for name in ("h", "begin", "last", "next", "stride", "bound")}
+        rows = []
+        for k, row_state in ((n + 1, between), (n + 2, ends[-1][1])):
+            if k > last:
+                break
+            reached = {"t": begin + k * h, "y": row_state, "n": k, "status": RUNNING, "live": 1.0}
+            ahead = layout.with_fields(ahead, fields | reached)
+            if k >= fields["next"] or k >= last:
+                rows.append(ahead[: y.stop].copy())
+                fields["next"] += fields["stride"]
+        ended = ahead[index("n")] >= last
+        end = {"next": fields["next"], "live": float(not ended), "status": FINISHED if ended else RUNNING, "due": 0.0}
+        return layout.with_fields(ahead, end), rows
+
+    def _singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
+        """Return True if the step `h` from `y` with `parameters` ends near a singular configuration."""
+        m, loops, tree = self.dynamics.system.mechanism, self.dynamics.analysis, self._plain_tree(parameters)
+        moved = displace(tree, y[: m.nq], h * y[m.nq : m.nq + m.nv])
+        return jacobian_condition(m, tree, loops, assemble_batch(tree, moved, rough=loops.zero_threshold)[0]).near
 
 
 @final
@@ -502,3 +537,18 @@ class PartitionClosure(LoopClosure):
 def _has_equal_starts(y: Array, parameters: Array) -> bool:
     """Return True if there are several runs with equal starts, so that one of them represents all."""
     return len(y) > 1 and all(bool((a == a[:1]).all()) for a in (y, parameters))
+
+
+def _interpolated(
+    one: tuple[float, Array, Dynamics], other: tuple[float, Array, Dynamics], t: float, p: Array
+) -> Array:
+    """Interpolate by the cubic through two states and their rates."""
+    (t0, y0, _), (t1, y1, _) = one, other
+    slopes = []
+    for time, y, dynamics in (one, other):
+        values = {"t": np.array(time), "y": y, "p": p}
+        rate = dynamics.f.evaluate(**{name: values[name] for name in dynamics.f.inputs})["dy"]
+        slopes.append(list((t1 - t0) * np.asarray(rate)))
+    return np.array(
+        interpolate(hermite_polynomial(list(y0), slopes[0], list(y1), slopes[1], None), (t - t0) / (t1 - t0))
+    )

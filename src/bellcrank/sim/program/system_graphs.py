@@ -19,7 +19,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, Method, kinematics
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node, Ports, trace
+from bellcrank.graph import Graph, Layout, Node, Ports, trace
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
@@ -585,6 +585,9 @@ class RunGroup:
     bound: Array | None = None  # largest allowed element of E for each run; above it the partition must change
 
 
+ToEnd = Callable[[Dynamics, Array], Array]  # runs a state of a program to its end by the graphs of some dynamics
+
+
 class Closure:
     """Treatment of the states of a system without loops: every state is admissible, and one set of graphs suits all.
 
@@ -655,9 +658,21 @@ class Closure:
         """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
         return ""
 
-    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        """Return True if the step `h` from `y` with `parameters` ends on or near a singular configuration."""
-        return False
+    def crossed(self, layout: Layout, state: Array, p: Array, run: ToEnd) -> tuple[Array, list[Array]] | None:
+        """Return the state behind a singular configuration and the rows due on the way; None if there is none.
+
+        Parameters
+        ----------
+        layout
+            Layout of the state of the program.
+        state
+            State of the program whose next step fails.
+        p
+            Free parameters.
+        run
+            Function that runs a state to its end by the graphs of some dynamics.
+        """
+        return None
 
     def near_singular_text(self, y: Array, parameters: Array) -> str:
         """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""

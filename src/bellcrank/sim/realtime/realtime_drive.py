@@ -30,9 +30,7 @@ from bellcrank.sim import run_arguments
 from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
-from bellcrank.sim.realtime.drive_history import ParameterLog, RowStore
-from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode
-from bellcrank.sim.realtime.thread_priority import realtime_priority
+from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode, ParameterLog, RowStore, realtime_priority
 from bellcrank.sim.run.batch_execution import RunResults, RunRows
 from bellcrank.sim.run.record_builder import Outcome, build_record
 from bellcrank.sim.run.simulator import Simulator
@@ -103,7 +101,7 @@ class Drive:
     most : int, default 5
         Periods that are caught up after an overrun; further ones are skipped.
     core : int, optional
-        Processor core of the thread. None pins it only if that helps (thread priority, thread_priority.py).
+        Processor core of the thread. None pins it only if that helps (thread priority, realtime_memory.py).
     keep : float, optional
         Seconds that the record goes back; None keeps all rows.
     record : str or Path, optional

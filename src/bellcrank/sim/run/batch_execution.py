@@ -19,7 +19,6 @@ import numpy as np
 from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.graph import Layout
 from bellcrank.graph.program import NEVER_TIME, NOT_CLOSED, REPARTITION, RUNNING
-from bellcrank.sim.constraints import singularity_crossing
 from bellcrank.sim.program.system_graphs import Dynamics, RunGroup
 from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks, run_all
 
@@ -205,9 +204,7 @@ def run_to_end(dynamics: Dynamics, layout: Layout, batch: Batch, backend: Backen
         waiting = passes.waiting(backend.state)
         for run in stuck:
             assert single_run is not None
-            crossing = singularity_crossing.cross_singularity(
-                dynamics, layout, backend.state[:, run], p[run], partial(single_run, run)
-            )
+            crossing = dynamics.closure.crossed(layout, backend.state[:, run], p[run], partial(single_run, run))
             if crossing is None:
                 continue
             backend.state[:, run], due_rows = crossing
