@@ -408,11 +408,8 @@ class RunArguments:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
         size = 8.0 * self.runs * (y.shape[-1] + math.prod(table.shape[-2:]) + p.shape[-1])
         check_memory(f"the start of {self.runs} runs", size, "take a smaller batch")
-        self.y, self.table, self.parameters = (
-            self._for_each_run(y, 1),
-            self._for_each_run(table, 2),
-            self._for_each_run(p, 1),
-        )
+        self.y, self.parameters = self._for_each_run(y, 1), self._for_each_run(p, 1)
+        self.table = self._for_each_run(table, 2)
 
     def _for_each_run(self, x: Array, inner_axes: int) -> Array:
         """Return `x` for each run; `inner_axes` is the number of its trailing axes that are not axes of the batch."""

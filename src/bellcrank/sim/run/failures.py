@@ -120,17 +120,13 @@ def unresolved_message(o: Outcome, element: str, run: int) -> str:
     # Steps that are implicit in forces which they do not resolve are of first order with any method.
     order = o.integrator.order if o.dynamics.implicit is None else 1
     share = max((0.5 * tolerance / step_error) ** (1 / order), MIN_STEP_SHARE)
-    shorter = _shorter_step(h, share, [float(o.settings[name]) for name in ("seconds", "every") if _is_span(o, name)])
+    spans = (o.settings.get(name) for name in ("seconds", "every"))  # which steps must divide
+    shorter = _shorter_step(h, share, [float(x) for x in spans if isinstance(x, int | float)])
     return (
         f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at '
         f"{worst_time:.6g} s. Take a step of {shorter} s or less, a tolerance (integrator=dopri5, or rodas4 for what "
         f"is stiff), or solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
     )
-
-
-def _is_span(o: Outcome, name: str) -> bool:
-    """Return whether a setting is a time that steps must divide."""
-    return isinstance(o.settings.get(name), int | float)
 
 
 def _shorter_step(h: float, share: float, spans: list[float]) -> str:

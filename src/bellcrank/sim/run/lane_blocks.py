@@ -140,9 +140,8 @@ class LaneBlocks:
         self._block_data[:, 2 * n : 2 * n + free] = _blocks(self.parameters, count)
         self._block_data[:, 2 * n + free :] = _blocks(self.inputs[:, 0].T, count)
         self._workspace_address = address(memory)  # the workspace is first, because it has the widest vectors
-        self._row_address, self._data_address = (
-            self._workspace_address + k * 8 * lanes for k in (self.code.workspace, scratch)
-        )
+        self._row_address = self._workspace_address + 8 * lanes * self.code.workspace
+        self._data_address = self._workspace_address + 8 * lanes * scratch
         self._block_status = np.full(count, run_loop.NEW | run_loop.SWAPPED)
         self._first_block, self._block_count, self._ticks = 0, 1, FIRST_SLICE_TICKS
 
@@ -224,13 +223,16 @@ def run_all(
         Receives the index and the blocks when they end, to keep their results.
     """
     queue = BlockQueue(makers, progress, share_of, on_end)
-    if threads == 1 or queue.is_short():
-        queue.run_serially()
-    else:
-        queue.run_threads(threads)
-    for k in list(
-        queue.remaining
-    ):  # after Ctrl-C: begun blocks keep their progress, the others have their initial states
+    try:
+        if threads == 1 or queue.is_short():
+            for k in range(len(makers)):
+                queue.run(k, queue.report)
+        else:
+            run_on_threads(lambda k: queue.run(k, lambda: None), len(makers), threads, queue.report, queue.stop)
+    except KeyboardInterrupt:
+        queue.stop()
+    # After Ctrl-C: begun blocks keep their progress, the others have their initial states.
+    for k in list(queue.remaining):
         queue.end(k, queue.started.get(k) or makers[k]())
     return not queue.stop_requested
 
@@ -272,21 +274,6 @@ class BlockQueue:
         """Report the mean progress."""
         if self.progress is not None:
             self.progress(sum(self.shares) / len(self.makers))
-
-    def run_serially(self) -> None:
-        """Run all blocks in this thread."""
-        try:
-            for k in range(len(self.makers)):
-                self.run(k, self.report)
-        except KeyboardInterrupt:
-            self.stop_requested = True
-
-    def run_threads(self, threads: int) -> None:
-        """Run all blocks on `threads` threads."""
-        try:
-            run_on_threads(lambda k: self.run(k, lambda: None), len(self.makers), threads, self.report, self.stop)
-        except KeyboardInterrupt:
-            self.stop_requested = True
 
     def stop(self) -> None:
         """Request a stop; also used if the progress callback failed."""

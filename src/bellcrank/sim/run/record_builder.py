@@ -80,9 +80,8 @@ class Outcome:
     @property
     def row_parameters(self) -> Array:
         """Return the parameters of each row, (batch, rows or 1, np)."""
-        return (
-            self.parameters.reshape((*self.batch, 1, -1)) if self.tuned_parameters is None else self.tuned_parameters[0]
-        )
+        constant = self.parameters.reshape((*self.batch, 1, -1))
+        return constant if self.tuned_parameters is None else self.tuned_parameters[0]
 
     def final_value(self, name: str) -> Array:
         """Return the scalar or counter `name` of the final state of each run."""
@@ -153,25 +152,21 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     has_events = "dense" in o.layout
     if not has_events and (whole := o.done.rows.single_table) is not None:
         return whole, [], True
-    run_rows, event_rows = [], []
+    run_rows, event_rows, state = [], [], slice(1, 1 + o.dynamics.size)
     for run, pieces in enumerate(o.done.rows.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if has_events:  # last column: number of the event, 0 for none; negative for a row that needs polishing
             codes = rows[:, -1].astype(int)
             for i in np.flatnonzero(codes < 0):
-                rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
-                    rows[i, 1 : 1 + o.dynamics.size], o.parameters[run]
-                )
+                rows[i, state] = o.dynamics.closure.polished(rows[i, state], o.parameters[run])
             for row in rows[codes > 0]:
-                state = row[1 : 1 + o.dynamics.size]
                 name = o.events[int(row[-1]) - 1].name
-                event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+                event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": row[state].tolist()})
             rows = rows[codes <= 0, :-1]
         run_rows.append(rows)
-    longest = max(len(rows) for rows in run_rows)
-    if all(len(rows) == longest for rows in run_rows) and len(run_rows) == 1:
+    if o.runs == 1:
         return run_rows[0][None].copy(), event_rows, False
-    padded = np.full((o.runs, longest, run_rows[0].shape[1]), np.nan)
+    padded = np.full((o.runs, max(map(len, run_rows)), run_rows[0].shape[1]), np.nan)
     for k, rows in enumerate(run_rows):
         padded[k, : len(rows)] = rows
     return padded, event_rows, False
@@ -235,16 +230,12 @@ def warn_doubts(o: Outcome, record: Record) -> None:
 
 def _warn_unresolved(o: Outcome, record: Record) -> None:
     """Warn about steps that were too long; of several unresolved runs the worst is reported."""
-    unresolved_indices = np.flatnonzero(unresolved_runs(o))
-    if not len(unresolved_indices):
+    indices = np.flatnonzero(unresolved_runs(o))
+    if not len(indices):
         _warn_unchecked(o)
         return
-    worst = int(unresolved_indices[np.argmax(o.final_value("step_error")[unresolved_indices])])
-    run_text = (
-        f"run {worst}, the worst of {len(unresolved_indices)} that are not resolved, of {o.runs}: "
-        if o.runs > 1
-        else ""
-    )
+    worst, count = int(indices[np.argmax(o.final_value("step_error")[indices])]), len(indices)
+    run_text = f"run {worst}, the worst of {count} that are not resolved, of {o.runs}: " if o.runs > 1 else ""
     warn(f'"{o.system.mechanism.name}" is not resolved: {run_text}{record.stops[worst].message}.')
 
 
@@ -267,12 +258,10 @@ def _warn_lost_motion(o: Outcome, record: Record) -> None:
     if not s.motions:
         return
     q = np.asarray(record.q).reshape(o.runs, -1, m.nq)
-    t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)
+    t, h = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1), float(o.settings.get("step") or 0.0)
     for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
         known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
-        text = lost_motion(
-            m, s.motions, t[run, known], q[run, known], o.integrator, float(o.settings.get("step") or 0.0)
-        )
+        text = lost_motion(m, s.motions, t[run, known], q[run, known], o.integrator, h)
         if text:
             run_text = f" (run {run})" if o.runs > 1 else ""
             warn(
@@ -303,12 +292,9 @@ def _step_change(o: Outcome) -> dict[str, Any]:
         return {}
     step_error = np.nan_to_num(o.final_value("step_error"), nan=np.inf)
     run = int(np.argmax(step_error))
-    change = {
-        "change": float(step_error[run]),
-        "of": _doubtful_element(o, run),
-        "time": float(o.final_value("step_error_time")[run]),
-    }
-    return {"change by half the step": change | ({"run": run} if o.runs > 1 else {})}
+    change = {"change": float(step_error[run]), "of": _doubtful_element(o, run)}
+    change |= {"time": float(o.final_value("step_error_time")[run])} | ({"run": run} if o.runs > 1 else {})
+    return {"change by half the step": change}
 
 
 def _doubtful_element(o: Outcome, run: int) -> str:

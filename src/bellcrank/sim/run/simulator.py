@@ -201,9 +201,8 @@ class Simulator:
             check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
                 return FixedSteps(dynamics, self.integrator, self.summary, rows, dtype, check).program()
-            return AdaptiveSteps(
-                dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
-            ).program()
+            run = AdaptiveSteps(dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check)
+            return run.program()
 
         return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
 
@@ -375,24 +374,13 @@ class Simulator:
         return record
 
     def prepared(
-        self,
-        seconds: float,
-        q0: Any = None,
-        v0: Any = None,
-        x0: Any = None,
-        *,
-        inputs: Mapping[str, Any] | None = None,
-        input_step: float | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        batch: int | None = None,
-        progress: Any = None,
-        **settings: Unpack[RunOptions],
+        self, seconds: float, q0: Any = None, v0: Any = None, x0: Any = None, *, progress: Any = None, **arguments: Any
     ) -> PreparedRun:
         """Check the arguments of `run` and return all that it would execute, without executing it.
 
         Parameters
         ----------
-        seconds, q0, v0, x0, inputs, input_step, parameters, batch, progress, **settings
+        seconds, q0, v0, x0, progress, **arguments
             See `run`.
 
         Returns
@@ -400,13 +388,14 @@ class Simulator:
         PreparedRun
             Plan, program and batch of the run.
         """
-        plan = self.planned(seconds, settings)
-        given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
+        fed = {name: arguments.pop(name, None) for name in ("inputs", "input_step", "parameters", "batch")}
+        plan = self.planned(seconds, arguments)
+        given = RunArguments(self.system, q0, v0, x0, *fed.values())
         given.check_inputs(plan.h, plan.adaptive)
         if not plan.adaptive:
             if not self.system.rigid:
                 check_steps(self.system, self.integrator, plan.h, given.y[0])
-            self._check_damping(plan.h, given.parameters if parameters else None)
+            self._check_damping(plan.h, given.parameters if fed["parameters"] else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         if plan.where.dtype != "float64":
@@ -415,13 +404,10 @@ class Simulator:
         with progress_message(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
-        initial_fields = plan.initial_fields(given.hold, given.table.shape[1]) | {
-            "y": y,
-            "summary": np.array([self.summary.start_values]),
-        }
-        return PreparedRun(
-            plan, program, Batch(initial_fields, given.table, given.parameters, plan.rows), given.shape, given.y
-        )
+        initial_fields = plan.initial_fields(given.hold, given.table.shape[1])
+        initial_fields |= {"y": y, "summary": np.array([self.summary.start_values])}
+        runs = Batch(initial_fields, given.table, given.parameters, plan.rows)
+        return PreparedRun(plan, program, runs, given.shape, given.y)
 
     def _check_damping(self, h: float, parameters: Any) -> None:
         """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
@@ -438,11 +424,9 @@ class Simulator:
             system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
             check_damping(system_at, implicit, self.integrator, h)
         # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
-        checked_range = (
-            values.min(axis=0) - 0.5 * np.abs(values.min(axis=0)),
-            values.max(axis=0) + 0.5 * np.abs(values.max(axis=0)),
-        )
-        self._cache["checked", h] = np.minimum(low, checked_range[0]), np.maximum(high, checked_range[1])
+        least, most = values.min(axis=0), values.max(axis=0)
+        low, high = np.minimum(low, least - 0.5 * np.abs(least)), np.maximum(high, most + 0.5 * np.abs(most))
+        self._cache["checked", h] = low, high
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """Return the settings of a run as numbers.
@@ -473,29 +457,24 @@ class Simulator:
         standing = RunStanding()
         with progress_bar(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
             watch = ProgressReporter(program.layout, plan.seconds, plan.adaptive, tell, standing)
-            if plan.where.target == "cuda":
-                backend = self._gpu_backend(plan, program, runs, watch)
-            else:
-                backend = self._cpu_backend(plan, program, runs, watch, progress)
+            backend = self._backend(plan, runs, watch, progress)
             return run_to_end(self.dynamics, program.layout, runs, backend)
 
-    def _cpu_backend(
-        self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter, progress: Any
-    ) -> Backend:
+    def _backend(self, plan: Plan, runs: Batch, watch: ProgressReporter, progress: Any) -> Backend:
+        if plan.where.target == "cuda":
+            from bellcrank.sim.run.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
+
+            def on_gpu(dynamics: Dynamics) -> GpuProgram:
+                key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
+                return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
+
+            return GpuBackend(on_gpu, watch.layout, runs, self._memory, watch)
+
         def code(dynamics: Dynamics) -> CompiledProgram:
             with progress_message(f"compiling {self.system.mechanism.name}", progress):
                 return self.compiled(self._lanes(runs), plan.mode, dynamics, plan.keeps_rows)
 
-        return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
-
-    def _gpu_backend(self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter) -> Backend:
-        from bellcrank.sim.run.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
-
-        def code(dynamics: Dynamics) -> GpuProgram:
-            key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
-            return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
-
-        return GpuBackend(code, program.layout, runs, self._memory, watch)
+        return Lanes(code, watch.layout, runs, plan.where.threads, self._memory, watch)
 
     def __reduce__(self) -> str:
         raise InputError(
@@ -620,14 +599,13 @@ def simulate(
         run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
         run.t, run.q, run["energy"]; run.stops; run.plot()
     """
-    parts: dict[str, Any] = {"control": control} if control is not None else {}
     shortcuts = {
         "integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps, "method": method,
         "form": form, "every": every, "keep": keep, "summary": summary, "target": target, "dtype": dtype,
         "threads": threads,
     }  # fmt: skip
     groups = grouped_settings(shortcuts, solver, saving, where)
-    simulator = Simulator(mechanism, None, None, events, sensitivities, None, None, None, *groups, **parts)
+    simulator = Simulator(mechanism, None, None, events, sensitivities, None, None, None, *groups, control=control)
     run_inputs: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
     return simulator.run(seconds, q0, v0, x0, batch=batch, progress=progress, **run_inputs)
 

@@ -65,14 +65,8 @@ def run_controller(env: Stepper, function: Callable[..., Any], seconds: float) -
         if reason:
             break
     spent = time.perf_counter() - start_seconds
-    return ControlledRun(
-        t[: done_samples + 1],
-        y[: done_samples + 1],
-        u[:done_samples],
-        reason,
-        plant / done_samples,
-        (spent - plant) / done_samples,
-    )
+    rows = t[: done_samples + 1], y[: done_samples + 1], u[:done_samples]
+    return ControlledRun(*rows, reason, plant / done_samples, (spent - plant) / done_samples)
 
 
 def _checked_inputs(env: Stepper, result: Any) -> Any:

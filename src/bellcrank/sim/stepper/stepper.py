@@ -208,9 +208,8 @@ class Stepper:
         words |= {name: self._code.library.address(name) for name in ("step", "odd")} | {"blocks": len(self._run_data)}
         for name, x in words.items():
             self._set(name, x)
-        self._step_address_call = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(
-            self._library.address("one")
-        )
+        step_function = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)
+        self._step_address_call = step_function(self._library.address("one"))
         if action.nu and self.threads == 1:
             head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
             self.step = make_builtin(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
@@ -263,6 +262,12 @@ class Stepper:
         """Return the slice of the free parameters."""
         return slice(self._action.layout.size, self._run_data.shape[1])
 
+    @property
+    def _parameter_rows(self) -> Array:
+        """Return the free parameters of all runs, in host memory."""
+        rows: Array = self._to_host(self._read(self._free))
+        return rows
+
     def _numbers(self, parameters: Mapping[str, Any]) -> Array:
         return rows_per_run("parameters", self.system.parameters.vector(parameters, "stepper"), self._shape, self.runs)
 
@@ -294,11 +299,10 @@ class Stepper:
         y = self._new_observations() if out is None else self._output(out)
         direct = y.flags.c_contiguous and not np.may_share_memory(y, checked)
         target = poisoned(y) if direct else empty_buffer(y.shape)
-        code = (
-            self._step_on_threads(checked, target)
-            if self.threads > 1
-            else int(self._step_address_call(address(checked), address(target)))
-        )
+        if self.threads > 1:
+            code = self._step_on_threads(checked, target)
+        else:
+            code = int(self._step_address_call(address(checked), address(target)))
         if code == text.BUSY:
             raise InputError(f"step: {BUSY_TEXT}")
         if code == text.ODD:
@@ -349,11 +353,7 @@ class Stepper:
             if parameters is not None and not self.system.parameters:
                 raise InputError("reset: parameters is given, but this system has no free parameters.")
             p = None if parameters is None else self._numbers(parameters)
-            y = (
-                None
-                if start is None
-                else self._start_states(start, self._to_host(self._read(self._free)) if p is None else p)
-            )
+            y = None if start is None else self._start_states(start, self._parameter_rows if p is None else p)
             if y is not None:
                 self._check_starts(y[chosen])
             words = None if seed is None else seed_numbers(seed)
@@ -415,7 +415,7 @@ class Stepper:
             Check that the values are physically possible (no negative mass), which takes milliseconds.
         """
         with self._exclusive_use("tune"):
-            p = self.system.parameters.changed(self._to_host(self._read(self._free)), parameters, "tune", check)
+            p = self.system.parameters.changed(self._parameter_rows, parameters, "tune", check)
             self._write(self._free, np.ones(self.runs, bool), p)
 
     def _new_observations(self) -> Array:
@@ -522,9 +522,8 @@ class Stepper:
             For `restore` of this stepper or another one of the same system.
         """
         with self._exclusive_use("snapshot"):
-            return StepperSnapshot(
-                self._identity, self._run_data.copy(), self.reward.copy(), self.ended.copy(), self._get("alive")
-            )
+            data, reward, ended = (x.copy() for x in (self._run_data, self.reward, self.ended))
+            return StepperSnapshot(self._identity, data, reward, ended, self._get("alive"))
 
     def restore(self, snapshot: StepperSnapshot) -> None:
         """Restore the state of all runs.
@@ -542,11 +541,8 @@ class Stepper:
         if not isinstance(snapshot, StepperSnapshot):
             raise InputError(f"restore: {type(snapshot).__name__} is not a snapshot; stepper.snapshot() makes one.")
         if snapshot.identity != self._identity:
-            differ = [
-                f"{name}: {b}, not {a}"
-                for (name, a), (_, b) in zip(self._identity, snapshot.identity, strict=True)
-                if a != b
-            ]
+            pairs = zip(self._identity, snapshot.identity, strict=True)
+            differ = [f"{name}: {b}, not {a}" for (name, a), (_, b) in pairs if a != b]
             raise InputError(f"restore: the snapshot belongs to another stepper ({'; '.join(differ)}).")
         with self._exclusive_use("restore"):
             self._run_data[...], self.reward[...], self.ended[...] = snapshot.run_data, snapshot.reward, snapshot.ended
@@ -612,10 +608,8 @@ class Stepper:
                 return text.ODD
             if not self._get("alive"):
                 return text.ENDED
-            settings = self._library.address("told")
-            self._set(
-                "alive", self._code.step_on_threads(len(self._run_data), self.threads, settings, u, y, self._spaces)
-            )
+            work = len(self._run_data), self.threads, self._library.address("told")
+            self._set("alive", self._code.step_on_threads(*work, u, y, self._spaces))
             return 0
         finally:
             self._lock.release()

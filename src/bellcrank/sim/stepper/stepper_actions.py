@@ -243,10 +243,8 @@ class ActionBuilder:
 
     def _drawn_start(self, start: Callable[[Random], Any], random: Random, numbers: list[float]) -> list[Scalar]:
         """Return the start that the user's function draws: all elements, or some by name on top of `numbers`."""
-        drawn, names = (
-            call_user_function("start", start, random, expected="(random)"),
-            list(self.dynamics.ports.elements),
-        )
+        names = list(self.dynamics.ports.elements)
+        drawn = call_user_function("start", start, random, expected="(random)")
         if isinstance(drawn, Mapping):
             for key in drawn:
                 if key not in names:
