@@ -131,10 +131,9 @@ def checked_starts(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array
         _raise_start_error(m, tree, loops, q[k], v[k], names[k])
     if not loops.rank.rank:
         return q
-    rough = loops.zero_threshold
     if len(q) == 1:
-        return assemble_batch(tree, q[0], rough=rough)[0][None]
-    return assemble_batch(tree, q, rough=rough)[0]
+        return assemble_batch(tree, q[0], rough=loops.zero_threshold)[0][None]
+    return assemble_batch(tree, q, rough=loops.zero_threshold)[0]
 
 
 def _raise_start_error(m: Mechanism, tree: Tree, loops: Analysis, q: Array, v: Array, run: str) -> None:
@@ -199,9 +198,8 @@ def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
     """
     equations, rank = evaluate_constraints(tree, q), loops.rank
     gap, speed, fastest = gaps(loops, equations, v)
-    accepted = (gap <= max(MAX_START_GAP, loops.contradiction_gap)) & (
-        speed <= np.maximum(MAX_START_GAP, loops.contradiction_gap * np.maximum(1.0, fastest))
-    )
+    accepted = gap <= max(MAX_START_GAP, loops.contradiction_gap)
+    accepted &= speed <= np.maximum(MAX_START_GAP, loops.contradiction_gap * np.maximum(1.0, fastest))
     if not rank.rank:
         return np.asarray(accepted)
     C = scaled_jacobian(tree, rank, equations.C)
@@ -213,11 +211,8 @@ def acceptable_starts(tree: Tree, loops: Analysis, q: Array, v: Array) -> Array:
     accepted &= size[:, 0] <= SINGULAR_RATIO * usual_condition(loops) * np.maximum(size[:, rank.rank - 1], 1e-300)
     rows = crba.mass_matrix(tree, list(np.moveaxis(q, -1, 0)))
     M = np.stack([np.stack(np.broadcast_arrays(*row, q[:, 0])[:-1], axis=-1) for row in rows], axis=1)
-    C = C / rank.natural(tree.nv)
-    accepted &= (
-        _motion_inertias(C, np.where(np.isfinite(M), M, 0.0), rank)[0][..., :1].min(axis=-1, initial=1.0)
-        >= MIN_INERTIA * tree.nv
-    )
+    inertias, _ = _motion_inertias(C / rank.natural(tree.nv), np.where(np.isfinite(M), M, 0.0), rank)
+    accepted &= inertias[..., :1].min(axis=-1, initial=1.0) >= MIN_INERTIA * tree.nv
     return np.asarray(accepted)
 
 
@@ -267,9 +262,8 @@ class LoopClosure(Closure):
         q, v = y[: m.nq], y[m.nq : m.nq + m.nv]
         size = self.dynamics.analysis.scales.rows
         shut, gap = assemble_batch(tree, q, rough=self.dynamics.analysis.zero_threshold)
-        for _ in range(
-            CLOSURE_ATTEMPTS
-        ):  # near a singular configuration `assemble_batch` converges slowly and gives up early
+        # Near a singular configuration `assemble_batch` converges slowly and gives up early.
+        for _ in range(CLOSURE_ATTEMPTS):
             if np.abs(gap * size).max(initial=0.0) < 0.1 * GAP_TOLERANCES["float64"]:
                 break
             shut, gap = assemble_batch(tree, shut, rough=self.dynamics.analysis.zero_threshold)
@@ -529,9 +523,9 @@ class PartitionClosure(LoopClosure):
             return first
         known = [x for x in self.dynamics.others.values() if is_stable(C, x.part.order)]
         sizes = [self.partition_cost(C, x.part.order) for x in known]
-        return (
-            known[int(np.argmin(sizes))] if min(sizes, default=np.inf) <= limit else self.dynamics.with_partition(best)
-        )
+        if min(sizes, default=np.inf) <= limit:
+            return known[int(np.argmin(sizes))]
+        return self.dynamics.with_partition(best)
 
 
 def _has_equal_starts(y: Array, parameters: Array) -> bool:

@@ -24,6 +24,7 @@ third of the operations, and of the code, of the derivative of the elimination.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,19 +83,13 @@ def jacobian_product(
         reduced = constrained_dynamics.reduce_to_null_space(tree, mass, part, list(q))
         allowed = reduced.lift([v[i] for i in free], [0.0] * m.nv)
         assert not isinstance(reduced.M, constrained_dynamics.MassProduct)
-        momenta = [
-            [sparse_dot(e, column) for e in reduced.null_space.values()] for column in zip(*reduced.M, strict=True)
-        ]
+        columns = zip(*reduced.M, strict=True)
+        momenta = [[sparse_dot(e, column) for e in reduced.null_space.values()] for column in columns]
         nearest = [solve(reduced.reduced_mass, momentum, [str(i) for i in free]) if k else [] for momentum in momenta]
-        return {
-            "dy": dynamics.rate(t, [*q, *allowed, *x, *y[s.size :]], u),
-            "v": allowed,
-            "N": [kinematics.rate(m.tree, list(q), np.eye(m.nv)[i].tolist()) for i in free],
-            "E": [
-                kinematics.rate(m.tree, list(q), reduced.lift(np.eye(k)[j].tolist(), [0.0] * m.nv)) for j in range(k)
-            ],
-            "A": [[column[r] for column in nearest] for r in range(k)],
-        }
+        dy, move = dynamics.rate(t, [*q, *allowed, *x, *y[s.size :]], u), partial(kinematics.rate, m.tree, list(q))
+        N = [move(np.eye(m.nv)[i].tolist()) for i in free]
+        E = [move(reduced.lift(np.eye(k)[j].tolist(), [0.0] * m.nv)) for j in range(k)]
+        return {"dy": dy, "v": allowed, "N": N, "E": E, "A": [[column[r] for column in nearest] for r in range(k)]}
 
     plain = without_calls(dynamics.trace("parts", parts, dynamics.arguments))
     N, E, A = (plain.outputs[key] for key in "NEA")
@@ -105,10 +100,8 @@ def jacobian_product(
     base = Graph(f"{m.name}.base", plain.inputs, {"N": N, "E": E, "A": A, "fast": fast}, plain.tape)
     if not k or len(base.nodes) < large:
         slow = plain.along({"y": moves}, ("dy", "v"))
-        factors = {
-            "left": np.hstack([slow["dy"], fast]),
-            "right": right_factor(dynamics, N, A, slow["v"], other_states),
-        }
+        right = right_factor(dynamics, N, A, slow["v"], other_states)
+        factors = {"left": np.hstack([slow["dy"], fast]), "right": right}
         slopes = Graph(f"{m.name}.slopes", plain.inputs, factors, plain.tape)
         if not k or len(slopes.nodes) < large:
             return slopes
@@ -117,23 +110,18 @@ def jacobian_product(
 
 def _one_at_a_time(dynamics: Dynamics, plain: Graph, base: Graph, other_states: int) -> Graph:
     """Return the product with one call of a shared graph for each displacement."""
-    m, n, k = dynamics.system.mechanism, dynamics.plain_size, len(base.outputs["N"])
+    m, n = dynamics.system.mechanism, dynamics.plain_size
     direction = plain.tape.inputs("dy", (n,))
     moved = plain.along({"y": direction[:, None]}, ("dy", "v"))
-    tangent = Graph(
-        f"{m.name}.tangent", {**plain.inputs, "dy": (n,)}, {key: x[:, 0] for key, x in moved.items()}, plain.tape
-    )
+    changes = {key: x[:, 0] for key, x in moved.items()}
+    tangent = Graph(f"{m.name}.tangent", {**plain.inputs, "dy": (n,)}, changes, plain.tape)
 
     def slopes(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         known = dynamics.call(base, t, y, u)
-        columns = [
-            dynamics.call(tangent, t, y, u, dy=[*known["E"][j], *[0.0] * (n - m.nq)]) for j in range(k)
-        ]  # fmt: skip
+        columns = [dynamics.call(tangent, t, y, u, dy=[*e, *[0.0] * (n - m.nq)]) for e in known["E"]]
         slow, null_space_changes = (np.stack([column[key] for column in columns], axis=1) for key in ("dy", "v"))
-        return {
-            "left": np.hstack([slow, known["fast"]]),
-            "right": right_factor(dynamics, known["N"], known["A"], null_space_changes, other_states),
-        }
+        right = right_factor(dynamics, known["N"], known["A"], null_space_changes, other_states)
+        return {"left": np.hstack([slow, known["fast"]]), "right": right}
 
     return dynamics.trace("slopes", slopes, dynamics.arguments)
 
@@ -235,17 +223,13 @@ def _solution(dynamics: LoopedDynamics, alpha: float) -> Graph:
         force = dynamics.force_residual(t, y, u, [0.0] * nv)
         free = [dot(row, force) for row in W]
         lam = constraint_forces([_gamma(e, alpha) - sparse_inner(e.row, free) for e in rows])
-        a = [x + dot(lam, [move[k] for move in inverse_rows]) for k, x in enumerate(free)]
+        moves = list(zip(*inverse_rows, strict=True)) or [()] * nv
+        a = [x + dot(lam, move) for x, move in zip(free, moves, strict=True)]
         step("1/M C^T 1/N")
-        inverse_columns = [
-            constraint_forces([float(i == j) for i in range(len(rows))]) for j in range(len(rows))
-        ]  # columns of N^-1
-        L = [[dot([move[k] for move in inverse_rows], column) for column in inverse_columns] for k in range(nv)]
+        inverse_columns = [constraint_forces(e) for e in np.eye(len(rows)).tolist()]  # columns of N^-1
+        L = [[dot(move, column) for column in inverse_columns] for move in moves]
         step("P")
-        P = [
-            [W[i][j] - dot(L[max(i, j)], [move[min(i, j)] for move in inverse_rows]) for j in range(nv)]
-            for i in range(nv)
-        ]
+        P = [[W[i][j] - dot(L[max(i, j)], moves[min(i, j)]) for j in range(nv)] for i in range(nv)]
         return {"a": a, "lam": lam, "P": [[*p, *l] for p, l in zip(P, L, strict=True)]}
 
     return dynamics.trace("known", solved, dynamics.arguments)

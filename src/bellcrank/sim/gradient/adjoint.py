@@ -193,9 +193,8 @@ class Adjoint:
             )
         arguments = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         arguments.check_inputs(plan.h, False)
-        check_gradient_counts(
-            self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, arguments.table.shape[1]
-        )
+        lines = arguments.table.shape[1]
+        check_gradient_counts(self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, lines)
         check_fixed_steps(self.dynamics, self.integrator, plan.h, arguments.y[0])
         backend, line_steps = self._backend(plan.where, arguments.runs), step_count(arguments.hold, plan.h)
         size = 8 * arguments.runs * (2 * self.dynamics.size + arguments.table[0].size + arguments.parameters.shape[-1])
@@ -213,17 +212,16 @@ class Adjoint:
                 break
             states = np.concatenate([states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
             free = np.concatenate([free[:MAX_PARTITION_STATES], arguments.parameters[stuck]])
-        return self._named_gradient(
-            self._independent_weights(steps, weights, task), arguments, input_step is not None, steps
-        )
+        weights = self._independent_weights(steps, weights, task)
+        return self._named_gradient(weights, arguments, input_step is not None, steps)
 
     def _all_weights(self, steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, plan: Plan) -> Weights:
         """Return the weights of all runs, computed in groups of runs."""
 
+        weigh = partial(self._final_weights, steps.dynamics, plan.seconds)
+
         def some(runs: Array) -> Weights:
-            return pull_back(
-                steps, backend, task.subset(runs), partial(self._final_weights, steps.dynamics, plan.seconds)
-            )
+            return pull_back(steps, backend, task.subset(runs), weigh)
 
         shares, threads = task.run_groups(backend.concurrent_runs(task, steps.note_layout.size)), plan.where.threads
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
@@ -273,35 +271,28 @@ class Adjoint:
         return Weights(value, results["g_y"], by_p, by_u, 0.0 * value, nothing)
 
     def _named_gradient(
-        self, weights_at_start: Weights, arguments: RunArguments, sampled: bool, steps: AdjointSteps
+        self, weights: Weights, arguments: RunArguments, sampled: bool, steps: AdjointSteps
     ) -> Gradient:
         """Return the gradient by names; of a run that diverged, all of it is NaN."""
-        lost = ~np.isfinite(weights_at_start.value)
+        lost = ~np.isfinite(weights.value)
         if lost.any():
-            for weights in (weights_at_start.y, weights_at_start.p, weights_at_start.u):
-                weights[lost] = np.nan
+            for x in (weights.y, weights.p, weights.u):
+                x[lost] = np.nan
             run = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
             why = "diverged: its scalar is not finite, and its gradient NaN"
             help_ = "bellcrank.simulate reports the reason; a smaller step may help."
-            if weights_at_start.trouble[lost][0] > 0.5:
+            if weights.trouble[lost][0] > 0.5:
                 why = "passes a region where no single choice of independent coordinates works: its gradient is NaN"
                 help_ = 'form="projected" needs no such choice.'
             warn(f"{run} {why}. {help_}")
         m, shape = self.system.mechanism, arguments.shape
-        q, v, x = np.split(weights_at_start.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
-        table = weights_at_start.u.reshape(*shape, *weights_at_start.u.shape[1:])
+        q, v, x = np.split(weights.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
+        table = weights.u.reshape(*shape, *weights.u.shape[1:])
         by_input = {name: table[..., k] if sampled else table[..., 0, k] for k, name in enumerate(self.system.inputs)}
-        by_number = {name: weights_at_start.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
-        names = m.columns[1]
-        return Gradient(
-            weights_at_start.value.reshape(shape),
-            by_input,
-            q,
-            v,
-            x,
-            by_number,
-            tuple(names[i] for i in steps.dynamics.independent),
-        )
+        by_number = {name: weights.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
+
+        independent = tuple(m.columns[1][i] for i in steps.dynamics.independent)
+        return Gradient(weights.value.reshape(shape), by_input, q, v, x, by_number, independent)
 
 
 @explain_argument_errors
@@ -368,8 +359,7 @@ def gradient(
     InputError
         If an argument is invalid. Steps are fixed (1 ms without step=), so tolerance= is not accepted.
     """
-    parts: dict[str, Any] = {"control": control} if control is not None else {}
-    adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
+    adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, control=control)
     return adjoint.run(seconds, q0, v0, x0, **settings)
 
 

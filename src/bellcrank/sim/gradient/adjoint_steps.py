@@ -49,11 +49,6 @@ class AdjointSteps:
         """Number of inputs."""
         return len(self.dynamics.system.inputs)
 
-    @property
-    def parameter_count(self) -> int:
-        """Number of free parameters."""
-        return len(self.dynamics.system.parameters)
-
     @cached_property
     def memory_size(self) -> int:
         """Number of elements of the integrator's memory."""
@@ -93,9 +88,8 @@ class AdjointSteps:
             if old:
                 old = select(fresh > 0.0, list(self.integrator.begin(problem, t, y, h)), old)
             integrated = self.integrator.step(problem, t, y, h, old)
-            settled, trouble, _ = dynamics.step_end_state(
-                integrated, {"y": y, "bound": MAX_NULL_SPACE_ELEMENT, "open": 0.0, "noise": 0.0}
-            )
+            before = {"y": y, "bound": MAX_NULL_SPACE_ELEMENT, "open": 0.0, "noise": 0.0}
+            settled, trouble, _ = dynamics.step_end_state(integrated, before)
             result = {"y": settled} | ({"memory": integrated.memory} if old else {})
             return result | ({"trouble": trouble} if self.has_loops else {})
 
@@ -115,9 +109,8 @@ class AdjointSteps:
         used_results = [node for node in short.nodes if node.op == "input" and node.args[0] == "all"]
         short = with_known_values(short, "told", used_results)
         inputs = {name: shape for name, shape in short.inputs.items() if name != "all" and shape != (0,)}
-        return [call_results[node.args[1]] for node in used_results], Graph(
-            short.name, inputs, short.outputs, short.tape
-        )
+        noted = [call_results[node.args[1]] for node in used_results]
+        return noted, Graph(short.name, inputs, short.outputs, short.tape)
 
     @property
     def step_pullback(self) -> Graph:
@@ -138,12 +131,8 @@ class AdjointSteps:
     @cached_property
     def note_layout(self) -> Layout:
         """Layout of the note of one step."""
-        fields = {
-            "y": self.dynamics.plain_size,
-            "memory": self.memory_size,
-            "u": self.nu,
-            "told": len(self._noted_and_pullback[0]),
-        }
+        noted = len(self._noted_and_pullback[0])
+        fields = {"y": self.dynamics.plain_size, "memory": self.memory_size, "u": self.nu, "told": noted}
         return Layout({"t": 1, "fresh": 1, "line": 1, **{name: list_width(width) for name, width in fields.items()}})
 
     def _program(self, places: Layout, name: str, tick: Callable[..., Any], row: int, fed: int) -> Program:
@@ -175,11 +164,8 @@ class AdjointSteps:
 
         def tick(s: Any, u: Any = ()) -> dict[str, Any]:
             old = places.read(s)
-            values = {name: old[name] for name in ("y", "memory", "fresh", "h")} | {
-                "t": old["n"] * old["h"],
-                "u": list(u),
-            }
-            values["line"] = old["input"] if self.nu else 0.0
+            values = {name: old[name] for name in ("y", "memory", "fresh", "h")}
+            values |= {"t": old["n"] * old["h"], "u": list(u), "line": old["input"] if self.nu else 0.0}
             stepped = self.dynamics.call_with(self.noting_step, values)
             noted, n = old["n"] >= old["next"], old["n"] + 1.0
             new = {
@@ -209,16 +195,10 @@ class AdjointSteps:
     def backward_program(self) -> Program:
         """Program of the backward pass: a lane goes from the line `input` of its table to the first."""
         state_size, note = self.dynamics.plain_size, self.note_layout
-        fields = {
-            "g_u": self.nu,
-            "w_y": state_size,
-            "w_memory": self.memory_size,
-            "g_p": self.parameter_count,
-            "sum_u": self.nu,
-        }
-        places = Layout({name: list_width(width) for name, width in fields.items()} | dict.fromkeys(
-            ("live", "due", "input", "h"), 1
-        ))  # fmt: skip
+        fields = {"g_u": self.nu, "w_y": state_size, "w_memory": self.memory_size}
+        fields |= {"g_p": len(self.dynamics.system.parameters), "sum_u": self.nu}
+        widths: dict[str, Any] = {name: list_width(width) for name, width in fields.items()}
+        places = Layout(widths | dict.fromkeys(("live", "due", "input", "h"), 1))
 
         def tick(s: Any, u: Any) -> dict[str, Any]:
             old, noted = places.read(s), note.read(u)

@@ -175,45 +175,45 @@ def pull_back(steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, wei
         Function that returns the weights at the end of the runs.
     """
     has_checkpoints = task.stretch < task.steps
+    table, parameters = backend.transferred_inputs(task)
+    clock = {"h": task.h, "live": 1.0, "input_steps": task.input_steps, "input_last": task.table.shape[1] - 1.0}
+
+    def run_forwards(initial_fields: Mapping[str, Any], room: int) -> SweepResult:
+        state = backend.initial_state(steps.forward_program, task.runs, {**clock, **initial_fields})
+        return backend.sweep(steps.forward_program, state, table, parameters, room)
+
+    def recomputed_notes(k: int) -> Any:
+        """Return the notes of the k-th stretch, computed again from the note of its first step."""
+        note, n, end = backend.row(notes.rows, k), k * task.stretch, min((k + 1) * task.stretch, task.steps)
+        fields = {key: note[steps.note_layout.places[key]].T for key in ("y", "memory", "fresh", "line")}
+        fields |= {"input": fields["line"], "n": n, "next": n, "stride": 1.0, "last": end}
+        return run_forwards(fields, end - n).rows
+
     begin = {"y": task.y, "fresh": 1.0, "last": task.steps, "stride": task.stretch if has_checkpoints else 1.0}
-    device_inputs = backend.transferred_inputs(task)
-    notes = _run_forwards(
-        steps, backend, task, device_inputs, begin, task.stretch_count if has_checkpoints else task.steps
-    )
+    notes = run_forwards(begin, task.stretch_count if has_checkpoints else task.steps)
     places = steps.forward_program.layout.places
     y = backend.to_host(notes.state[places["y"]]).T
     line, fresh = (int(backend.to_host(notes.state[places[key]])[0]) if steps.nu else 0 for key in ("input", "fresh"))
     trouble, stuck = np.zeros(task.runs), np.zeros((task.runs, 0))
     if steps.has_loops:
-        trouble, stuck = (
-            backend.to_host(notes.state[places["trouble"]]),
-            backend.to_host(notes.state[places["stuck"]]).T,
-        )
+        trouble, stuck = (backend.to_host(notes.state[places[key]]).T for key in ("trouble", "stuck"))
         y = np.where(trouble[:, None] > 0.5, np.nan, y)
     last = weigh(y, task.table[:, line], task.parameters)
     # A line that begins at the very end belongs to no step, and its weights are complete.
     initial_fields = {"w_y": last.y, "g_p": last.p, "sum_u": np.zeros_like(last.u) if fresh else last.u, "h": task.h}
-    state, places, stretch_rows = (
-        backend.initial_state(steps.backward_program, task.runs, initial_fields),
-        steps.backward_program.layout.places,
-        [],
-    )
+    state = backend.initial_state(steps.backward_program, task.runs, initial_fields)
+    places, stretch_rows = steps.backward_program.layout.places, []
     for k in reversed(range(task.stretch_count)):
-        table = (
-            _recomputed_notes(steps, backend, task, device_inputs, backend.row(notes.rows, k), k)
-            if has_checkpoints
-            else notes.rows
-        )
+        noted = recomputed_notes(k) if has_checkpoints else notes.rows
         count = min(task.stretch, task.steps - k * task.stretch)
         for key, value in (("live", 1.0), ("due", 0.0), ("input", count - 1.0)):
             state[places[key]] = value
-        swept = backend.sweep(steps.backward_program, state, table, device_inputs[1], min(count, task.table.shape[1]))
+        swept = backend.sweep(steps.backward_program, state, noted, parameters, min(count, task.table.shape[1]))
         state = swept.state
         stretch_rows += [backend.rows(swept)] if steps.nu else []
     w, p = (backend.to_host(state[places[key]]).T for key in ("w_y", "g_p"))
-    return Weights(
-        last.value, w, p, _joined_input_weights(task, stretch_rows, line, last.u if fresh else None), trouble, stuck
-    )
+    u = _joined_input_weights(task, stretch_rows, line, last.u if fresh else None)
+    return Weights(last.value, w, p, u, trouble, stuck)
 
 
 def stretch_length(steps: int, fit: int, checkpoints: int | None) -> int:
@@ -233,43 +233,12 @@ def stretch_length(steps: int, fit: int, checkpoints: int | None) -> int:
     return steps if steps <= fit else max(math.isqrt(steps), fit - steps // max(1, fit))
 
 
-def _run_forwards(
-    steps: AdjointSteps,
-    backend: SweepBackend,
-    task: AdjointTask,
-    device_inputs: tuple[Any, Any],
-    initial_fields: Mapping[str, Any],
-    room: int,
-) -> SweepResult:
-    clock = {"input_steps": task.input_steps, "input_last": task.table.shape[1] - 1.0}
-    state = backend.initial_state(
-        steps.forward_program, task.runs, {"h": task.h, "live": 1.0, **clock, **initial_fields}
-    )
-    return backend.sweep(steps.forward_program, state, *device_inputs, room)
-
-
-def _recomputed_notes(
-    steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, device_inputs: tuple[Any, Any], note: Any, k: int
-) -> Any:
-    """Return the notes of the k-th stretch, computed again from the note of its first step."""
-    n = k * task.stretch
-    note_fields = {key: note[steps.note_layout.places[key]] for key in ("y", "memory", "fresh", "line")}
-    note_fields = {key: x.T for key, x in note_fields.items()} | {"input": note_fields["line"]}
-    end = min(n + task.stretch, task.steps)
-    return _run_forwards(
-        steps, backend, task, device_inputs, {**note_fields, "n": n, "next": n, "stride": 1.0, "last": end}, end - n
-    ).rows
-
-
 def _joined_input_weights(task: AdjointTask, stretch_rows: list[Array], line: int, last: Array | None) -> Array:
     """Join the rows of the stretches (the last stretch first); a line that no step used has weight zero."""
     runs, lines, nu = task.table.shape
     blank = np.zeros((runs, lines - sum(x.shape[1] for x in stretch_rows), nu))
-    all_rows = (
-        stretch_rows[0]
-        if len(stretch_rows) == 1 and not blank.size
-        else np.concatenate([*stretch_rows[::-1], blank], axis=1)
-    )
+    parts = [*stretch_rows[::-1], blank]
+    all_rows = parts[0] if len(parts) == 2 and not blank.size else np.concatenate(parts, axis=1)
     if last is not None:
         all_rows[:, line] = last
     return all_rows

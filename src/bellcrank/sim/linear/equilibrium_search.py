@@ -110,11 +110,8 @@ def solve_damped(
     """
     damping, idle = 0.0, 0
     for k in range(MAX_ITERATIONS):
-        if (
-            not np.isfinite(equations.jacobian).all()
-            or not 0.0 < equations.error < np.inf
-            or idle == MAX_IDLE_ITERATIONS
-        ):
+        is_regular = np.isfinite(equations.jacobian).all() and 0.0 < equations.error < np.inf
+        if not is_regular or idle == MAX_IDLE_ITERATIONS:
             return equations, k
         trial = moved(equations, equations.step(damping))
         residual, trial_residual = np.linalg.norm(equations.scaled), np.linalg.norm(trial.values / equations.scales)
@@ -189,9 +186,8 @@ class RestSearch:
     def _read_free(self, s: System, requested: Sequence[str] | None) -> None:
         groups = _vector_elements(s)
         default_names = [n for n in s.inputs if n not in self.hold] if set(groups["q"]) & set(self.hold) else []
-        self.free = [
-            n for name in (default_names if requested is None else requested) for n in groups.get(name, [name])
-        ]
+        names = default_names if requested is None else requested
+        self.free = [n for name in names for n in groups.get(name, [name])]
         allowed = [*s.inputs, *s.parameters, *groups["x"], *groups["q"]]
         for name in self.free:
             if name not in allowed:
@@ -292,9 +288,8 @@ class RestSearch:
         share = min(1.0, LONGEST_JOINT_STEP / max(float(np.abs(xi).max(initial=0.0)), 1e-300))
         point = self._changed_point(equations, share * step)
         y = np.array(point.y)
-        y[0, : m.nq] = displaced_positions(
-            self.system, point.p[0], y[0, : m.nq], share * xi, place.dynamics.independent
-        )
+        independent = place.dynamics.independent
+        y[0, : m.nq] = displaced_positions(self.system, point.p[0], y[0, : m.nq], share * xi, independent)
         return self.equations(replace(point, y=y))
 
     def _changed_point(self, equations: Equations[SearchPoint], change: Array) -> OperatingPoint:
@@ -344,10 +339,8 @@ class RestSearch:
             if kind == "q" or vectors[kind][i]:
                 continue
             step = np.where(np.arange(len(equations.sizes)) == j, KINK_STEP, 0.0)
-            more, less = (
-                self.equations(self._changed_point(equations, way * step)).jacobian[:, j] for way in (1.0, -1.0)
-            )
-            slopes = np.array([equations.jacobian[:, j], more, less])
+            sides = [equations, *(self.equations(self._changed_point(equations, way * step)) for way in (1.0, -1.0))]
+            slopes = np.array([side.jacobian[:, j] for side in sides])
             low, high = slopes.min(axis=0), slopes.max(axis=0)
             if (high - low > np.maximum(0.1 * np.maximum(high, -low), equations.least_scales)).any():
                 kinks.append(j)

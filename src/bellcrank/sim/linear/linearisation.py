@@ -278,9 +278,8 @@ class PreparedPlant:
         """Return the cached derivatives of the dynamics `dynamics` with the given `outputs`."""
         key = dynamics, outputs
         if key not in self._tangents:
-            self._tangents[key] = LinearisationKernels(
-                dynamics, tuple(self.open.columns), outputs, self.integrator, self.where
-            )
+            moving = tuple(self.open.columns)
+            self._tangents[key] = LinearisationKernels(dynamics, moving, outputs, self.integrator, self.where)
         return self._tangents[key]
 
 
@@ -379,20 +378,18 @@ def linearize(
     system(plant)  # raises an error for an invalid plant before the cache is searched
     point_values = operating_values(plant, at)
     compile_target = with_shortcuts(DEFAULT_TARGET, {"target": target, "threads": threads})
-    plant_kernels = prepare(
-        plant, input_names, force_names(point_values), None if step is None else integrator or "rk4", compile_target
-    )
-    point = operating_point(plant_kernels.open.system, point_values)
-    point, bad = _closed_points(plant_kernels.dynamics, point)
-    dynamics = plant_kernels.dynamics.closure.common_dynamics(
-        point.y, point.p, as_tuple("independent", independent, "joints")
-    )
-    states = plant_kernels.tangents(dynamics, ()).names
-    names = _output_names(plant_kernels.open.system, states, outputs)
-    tangents = plant_kernels.tangents(dynamics, tuple(n for n in names if n not in states))
+    method = None if step is None else integrator or "rk4"
+    prepared = prepare(plant, input_names, force_names(point_values), method, compile_target)
+    s = prepared.open.system
+    point, bad = _closed_points(prepared.dynamics, operating_point(s, point_values))
+    joints = as_tuple("independent", independent, "joints")
+    dynamics = prepared.dynamics.closure.common_dynamics(point.y, point.p, joints)
+    states = prepared.tangents(dynamics, ()).names
+    names = _output_names(s, states, outputs)
+    tangents = prepared.tangents(dynamics, tuple(n for n in names if n not in states))
     slopes = tangents(point, h)
-    _warn_not_finite(plant_kernels.open.system, bad, slopes)
-    return _matrices(plant_kernels.open, point, tangents, slopes, names, step, bad)
+    _warn_not_finite(s, bad, slopes)
+    return _matrices(prepared.open, point, tangents, slopes, names, step, bad)
 
 
 def _closed_points(dynamics: Dynamics, point: OperatingPoint) -> tuple[OperatingPoint, Array]:

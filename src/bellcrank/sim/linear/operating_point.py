@@ -181,9 +181,8 @@ class OperatingPoint:
         m = self.system.mechanism
         q, v, x = np.split(self.y, [m.nq, m.nq + m.nv], axis=-1)
         vectors = {"q": q, "v": v, "x": x, "u": self.u, "p": self.p}
-        return {key: a.reshape((*self.shape, a.shape[-1])) for key, a in vectors.items()} | {
-            "t": self.t.reshape(self.shape)
-        }
+        shaped = {key: a.reshape((*self.shape, a.shape[-1])) for key, a in vectors.items()}
+        return shaped | {"t": self.t.reshape(self.shape)}
 
 
 def element_places(s: System) -> dict[str, tuple[str, int]]:
@@ -193,11 +192,8 @@ def element_places(s: System) -> dict[str, tuple[str, int]]:
     names = {"q": [f"{n}.q" for n in q], "v": [f"{n}.v" for n in v], "x": [z.name for z in s.states], **input_names}
     places = {name: (key, i) for key, group_names in names.items() for i, name in enumerate(group_names)}
     prefixes = {"u": "input", "p": "parameter"}
-    return places | {
-        f"{prefixes[key]}.{name}": (key, i)
-        for key, group_names in input_names.items()
-        for i, name in enumerate(group_names)
-    }
+    prefixed = [(f"{prefixes[key]}.{name}", key, i) for key in prefixes for i, name in enumerate(input_names[key])]
+    return places | {name: (key, i) for name, key, i in prefixed}
 
 
 def operating_point(s: System, given: Mapping[str, Any]) -> OperatingPoint:

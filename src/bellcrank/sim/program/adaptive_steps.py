@@ -307,10 +307,7 @@ class AdaptiveSteps(RunProgram):
         y, doubt = self.dynamics.observed_row(interpolate(self.dense(old), (first - old.t_old) / old.h_old))
         new: dict[str, Any] = {}
         new["pending"] = [where(fabs(event - (k + 1.0)) < 0.5, NEVER_TIME, p) for k, p in enumerate(old.pending)]
-        if self.grid:
-            after = where(first >= old.end - 1e-9 * old.every, NEVER_TIME, old.next + 1.0)
-        else:
-            after = NEVER_TIME
+        after = where(first >= old.end - 1e-9 * old.every, NEVER_TIME, old.next + 1.0) if self.grid else NEVER_TIME
         due = where(old.due > 0.0, 1.0, 0.0) > 0.0
         new["next"] = where(on_grid, after, old.next)
         changed = old.selected(due, new)
@@ -353,14 +350,11 @@ def acceptance_and_ratio(
         # Rescaling a memory that depends on h loses accuracy: keep the step, or double it.
         ratio = where(ratio > 1.0, where(ratio < 2.0, 1.0, 2.0), ratio)
     accepted = where(is_finite, where(err <= 1.0, 1.0, 0.0), 0.0)
-    return accepted, where(
-        is_finite, where(err < STATE_LIMIT, clip(ratio, LEAST_RATIO, MOST_RATIO), LEAST_RATIO), FAILURE_RATIO
-    )
+    finite_ratio = where(err < STATE_LIMIT, clip(ratio, LEAST_RATIO, MOST_RATIO), LEAST_RATIO)
+    return accepted, where(is_finite, finite_ratio, FAILURE_RATIO)
 
 
-def _error_norm(
-    error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar
-) -> Scalar:
+def _error_norm(error: State, a: State, b: State, rtol: Scalar, atol: Scalar) -> Scalar:
     """Return the root mean square of the error relative to the tolerance."""
     total: Scalar = 0.0
     for e, x, y in zip(error, a, b, strict=True):

@@ -98,13 +98,8 @@ def crossing_graph(dynamics: Dynamics, events: Sequence[Event]) -> Graph:
 
     def values(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
         given = (t, *s.split(list(y)), NamedVector("u", s.inputs, u))
-        what = [f'event "{e.name}"' for e in events]
-        return {
-            "g": [
-                named_scalars(w, call_user_function(w, e.function, *given), [e.name])[0]
-                for w, e in zip(what, events, strict=True)
-            ]
-        }
+        results = [(e.name, call_user_function(f'event "{e.name}"', e.function, *given)) for e in events]
+        return {"g": [named_scalars(f'event "{name}"', g, [name])[0] for name, g in results]}
 
     return dynamics.trace("events", values, dynamics.arguments)
 
@@ -247,9 +242,8 @@ def located_events(run: AdaptiveSteps, old: RunState, u: Any) -> RunState:
         if e.action == "stop":
             stop_event = where(together[k], k + 1.0, stop_event)
         elif e.action == "switch":
-            y_new = select(
-                together[k], run.dynamics.constrained_state(state_after_switch(system, e, t_end, y_new, u)), y_new
-            )
+            switched = run.dynamics.constrained_state(state_after_switch(system, e, t_end, y_new, u))
+            y_new = select(together[k], switched, y_new)
     stops = stop_event > 0.0
     h_next, n, ended = old.h, old.n, t_end >= old.end
     if not run.adaptive:  # the rest of the step, and after it whole ones again

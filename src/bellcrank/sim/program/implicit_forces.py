@@ -240,9 +240,9 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
-    return (
-        ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements) if joints or actuators or elements else None
-    )
+    if not (joints or actuators or elements):
+        return None
+    return ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements)
 
 
 def has_resistance(s: System) -> bool:

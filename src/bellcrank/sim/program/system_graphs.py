@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -192,17 +192,10 @@ class Dynamics(ABC):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         if self.implicit is not None and h is not None:
             added = self.implicit.matrix(s, t, y, commands, h)
-            accelerations = (
-                self.filtered_accelerations(y, total_forces, accelerations, added) if any(added) else accelerations
-            )
-        return [
-            *kinematics.rate(m.tree, list(q), list(v)),
-            *accelerations,
-            *rates,
-            *control_rates,
-            *sampled_rates,
-            *integrands,
-        ]
+            if any(added):
+                accelerations = self.filtered_accelerations(y, total_forces, accelerations, added)
+        own = [*kinematics.rate(m.tree, list(q), list(v)), *accelerations]
+        return [*own, *rates, *control_rates, *sampled_rates, *integrands]
 
     def motion_accelerations(
         self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
@@ -227,9 +220,8 @@ class Dynamics(ABC):
         if not s.motions:
             return a, [], []
         q, v, _ = s.split(y)
-        return driven_accelerations(
-            s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.force_response(y, f, shown)
-        )
+        response = partial(self.force_response, y, shown=shown)
+        return driven_accelerations(s.mechanism, s.motions, t, list(q), list(v), a, response)
 
     # -- accelerations, by the method
 

@@ -61,9 +61,8 @@ def one_line(report: Report) -> str:
     predicted = report.get("predicted")
     expected = "" if predicted is None else f" ({_us(predicted)} predicted)"
     took = f"a period took {_us(cost.get('mean'))} us{expected}, p99 {_us(cost.get('p99'))}"
-    return f"{took}; woke up {_us(late.get('mean'))} us late, p99 {_us(late.get('p99'))}; " + "; ".join(
-        count_lines(report)
-    )
+    woke = f"woke up {_us(late.get('mean'))} us late, p99 {_us(late.get('p99'))}"
+    return "; ".join([took, woke, *count_lines(report)])
 
 
 def histogram(report: Report, title: str, key: str) -> str:
@@ -99,9 +98,9 @@ def _merged(edges: Sequence[float], counts: Sequence[int]) -> list[tuple[float, 
     bars: list[tuple[float, int]] = []
     for low, n in zip(edges, counts, strict=False):
         if bars and low < 1.414 * bars[-1][0]:
-            bars[-1] = bars[-1][0], bars[-1][1] + n
-        else:
-            bars.append((low, n))
+            low, before = bars.pop()
+            n += before
+        bars.append((low, n))
     return bars
 
 

@@ -175,10 +175,8 @@ class Drive:
         for word, value in (loop_settings | {"period": self._period}).items():
             self.shared.set(word, value)
         # All slow preparation happens here, before real time starts.
-        self._predicted, self._output_probe = (
-            self.simulator.predicted.one * substeps,
-            OutputProbe(self.simulator.dynamics),
-        )
+        self._predicted = self.simulator.predicted.one * substeps
+        self._output_probe = OutputProbe(self.simulator.dynamics)
         self.reset(q0, v0, x0)
 
     # -- for the operator
@@ -349,18 +347,12 @@ class Drive:
             Number of the period, time, state, inputs, status and columns.
         """
         state, u = self.shared.newest()
-        y = state[self._layout.places["y"]]
-        n, status = state[self._layout.place("n")], int(state[self._layout.place("status")])
-        status_text = "running" if self.running and not self.paused else "paused" if self.running else "stopped"
-        t = float(state[self._layout.place("t")])
-        return DriveSnapshot(
-            int(n),
-            t,
-            y,
-            u,
-            status_text if status == RUNNING else "failed",
-            self._output_probe(t, y, u, self._parameters[0]),
-        )
+        t, y = float(state[self._layout.place("t")]), state[self._layout.places["y"]]
+        status = "stopped" if not self.running else "paused" if self.paused else "running"
+        if state[self._layout.place("status")] != RUNNING:
+            status = "failed"
+        outputs = self._output_probe(t, y, u, self._parameters[0])
+        return DriveSnapshot(int(state[self._layout.place("n")]), t, y, u, status, outputs)
 
     def report(self) -> dict[str, Any]:
         """Return the deadline statistics so far as plain data; `deadline_report` is an object that prints itself.
@@ -405,12 +397,10 @@ class Drive:
         settings = {"rate": self.rate, "step": self.step, "every": self.every, "realtime": self.report()}
         if self.row_store.dropped:
             settings["rows forgotten"] = self.row_store.dropped
-        return build_record(
-            Outcome(
-                self.simulator.dynamics, self.simulator.integrator, self._layout, done, (), inputs, self._parameters,
-                (), settings, tuned_parameters=self._parameter_log.rows(table[:, 0], self.step),
-            )
-        )  # fmt: skip
+        dynamics, integrator = self.simulator.dynamics, self.simulator.integrator
+        tuned = self._parameter_log.rows(table[:, 0], self.step)
+        run = done, (), inputs, self._parameters, (), settings
+        return build_record(Outcome(dynamics, integrator, self._layout, *run, tuned_parameters=tuned))
 
     # -- threads
 
@@ -540,9 +530,8 @@ class OutputProbe:
         def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"output": list(system.observed(t, list(y), u).values())}
 
-        self._kernel = compile_graph(
-            dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters
-        )
+        graph = dynamics.trace("probe", observed, dynamics.arguments)
+        self._kernel = compile_graph(graph, parameters=system.parameters)
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
         """Return the outputs by name at time `t`, state `y`, inputs `u` and parameters `p`."""

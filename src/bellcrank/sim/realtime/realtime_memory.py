@@ -152,10 +152,8 @@ class Exchange:
         self._clock = None
         clock = clock or default_clock()
         if clock is not None:
-            monotonic, thread_time = (
-                CLOCK_FUNCTION_TYPE(lambda _: int(clock.now())),
-                CLOCK_FUNCTION_TYPE(lambda _: int(clock.own())),
-            )
+            monotonic = CLOCK_FUNCTION_TYPE(lambda _: int(clock.now()))
+            thread_time = CLOCK_FUNCTION_TYPE(lambda _: int(clock.own()))
             self._clock = monotonic, SLEEP_FUNCTION_TYPE(lambda _, until: clock.sleep(until)), thread_time
             for name, function in zip(("now", "sleep", "own"), self._clock, strict=True):
                 self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)

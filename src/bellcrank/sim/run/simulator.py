@@ -374,13 +374,24 @@ class Simulator:
         return record
 
     def prepared(
-        self, seconds: float, q0: Any = None, v0: Any = None, x0: Any = None, *, progress: Any = None, **arguments: Any
+        self,
+        seconds: float,
+        q0: Any = None,
+        v0: Any = None,
+        x0: Any = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        input_step: float | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        batch: int | None = None,
+        progress: Any = None,
+        **settings: Unpack[RunOptions],
     ) -> PreparedRun:
         """Check the arguments of `run` and return all that it would execute, without executing it.
 
         Parameters
         ----------
-        seconds, q0, v0, x0, progress, **arguments
+        seconds, q0, v0, x0, inputs, input_step, parameters, batch, progress, **settings
             See `run`.
 
         Returns
@@ -388,14 +399,13 @@ class Simulator:
         PreparedRun
             Plan, program and batch of the run.
         """
-        fed = {name: arguments.pop(name, None) for name in ("inputs", "input_step", "parameters", "batch")}
-        plan = self.planned(seconds, arguments)
-        given = RunArguments(self.system, q0, v0, x0, *fed.values())
+        plan = self.planned(seconds, settings)
+        given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
         given.check_inputs(plan.h, plan.adaptive)
         if not plan.adaptive:
             if not self.system.rigid:
                 check_steps(self.system, self.integrator, plan.h, given.y[0])
-            self._check_damping(plan.h, given.parameters if fed["parameters"] else None)
+            self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
             check_samples(self.system, plan.h, plan.mode is not None)
         if plan.where.dtype != "float64":

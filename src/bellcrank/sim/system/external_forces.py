@@ -154,17 +154,12 @@ def frame_wrenches(
     frame_states = frame_motions(mechanism, list(wrenches), q, v) if wrenches and uses_recursions(mechanism, q) else {}
     for frame, f in wrenches.items():
         what = f'force on "{frame}"'
-        if frame in frame_states:
-            frame_state = frame_states[frame]
-            arguments = (
-                _object_array(kinematics.homogeneous_matrix(frame_state.R, frame_state.p)),
-                _object_array([*frame_state.u, *frame_state.w]),
-            )
+        if s := frame_states.get(frame):
+            pose, velocity = kinematics.homogeneous_matrix(s.R, s.p), [*s.u, *s.w]
         else:
-            arguments = (
-                _object_array(kinematics.pose(tree, q, frame)),
-                _object_array(kinematics.velocity(tree, q, v, frame)),
-            )
+            pose, velocity = kinematics.pose(tree, q, frame), kinematics.velocity(tree, q, v, frame)
+        # Arrays, so that pose[2, 3] and pose[:3, 3] work as with numbers.
+        arguments = np.array(pose, object), np.array(velocity, object)
         returned = call_user_function(what, f, t, *arguments, expected="(t, pose, velocity)")
         if not isinstance(returned, Sequence | np.ndarray) or len(returned) != 2:
             raise InputError(f"{what} returned {returned!r}; expected the pair (force, moment).")
@@ -192,11 +187,6 @@ def wrench_forces(mechanism: Mechanism, acts: Mapping[str, Sequence[Scalar]], q:
         for row, w in zip(kinematics.jacobian(mechanism.tree, q, frame), wrench, strict=True):
             tau = [x + j * w for x, j in zip(tau, row, strict=True)]
     return tau
-
-
-def _object_array(rows: list[Any]) -> Any:
-    """Return an object array, so that pose[2, 3] and pose[:3, 3] work as with numbers."""
-    return np.array(rows, object)
 
 
 LAW_DESCRIPTION = "the force on every body"

@@ -162,11 +162,8 @@ def _function(m: Mechanism, quantity: str, frame: str) -> Callable[..., Any]:
 
 def section_units(m: Mechanism) -> dict[str, str]:
     """Return the columns of all sections of the mechanism `m`, with their units."""
-    return {name: "Pa" if what == STRESS_NAME else _load_unit(what) for name, (_, what) in sections(m).items()}
-
-
-def _load_unit(what: str) -> str:
-    return "N" if what in ("N", "Vy", "Vz") else "N m"
+    units_by_load = {STRESS_NAME: "Pa", "N": "N", "Vy": "N", "Vz": "N"}
+    return {name: units_by_load.get(what, "N m") for name, (_, what) in sections(m).items()}
 
 
 def section_column(m: Mechanism, name: str, q: Sequence[Scalar]) -> Scalar:
@@ -249,11 +246,9 @@ def _modal_nominals(m: Mechanism, given: Modal, n: int) -> tuple[float, float] |
 
 def _largest_limit(lower: float, upper: float) -> float:
     """Return the largest distance from zero that finite limits allow, else 0."""
-    return (
-        max(_finite_magnitude(lower), _finite_magnitude(upper))
-        if math.isfinite(lower) and math.isfinite(upper)
-        else 0.0
-    )
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return 0.0
+    return max(_finite_magnitude(lower), _finite_magnitude(upper))
 
 
 def _largest_distance(m: Mechanism) -> float:

@@ -69,10 +69,9 @@ class ElementPasses:
         results = []
         for i, e in enumerate(self.elements):
             if i not in numbers_by_element:
+                names, constants = list(self.input_indices[i]), self._constants(e)
                 read_values = [[known[name][k] for k in indices] for name, indices in self.input_indices[i].items()]
-                numbers_by_element[i] = self.law(
-                    e, list(self.input_indices[i]), shown, self._constants(e), *read_values
-                )
+                numbers_by_element[i] = self.law(e, names, shown, constants, *read_values)
             results.append(self._element_result(e, numbers_by_element[i]))
         return results
 
@@ -185,13 +184,8 @@ class ElementPasses:
             q, v = ([columns.index(joint) for joint in getattr(e, "joints", ())] for columns in names)
             carrier_indices = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
             bodies = [MOTION_AND_AXES_RESULTS * k + i for k in carrier_indices for i in range(MOTION_AND_AXES_RESULTS)]
-            element_indices = {
-                "t": [0],
-                "q": q,
-                "v": v,
-                "x": range(first_state, first_state + len(e.states)),
-                "bodies": bodies,
-            }
+            own_states = range(first_state, first_state + len(e.states))
+            element_indices = {"t": [0], "q": q, "v": v, "x": own_states, "bodies": bodies}
             indices.append({name: tuple(input_places) for name, input_places in element_indices.items()})
         return indices
 
@@ -230,22 +224,14 @@ class ElementPasses:
         e = element_classes.replace_numbers(like, numbers)
         (t,), x = values["t"], values["x"]
         if isinstance(e, Coupling):
-            force, rates = coupling_forces(e, t, values["q"], values["v"], x)
-            return [
-                *force,
-                *rates,
-                *([e.energy(t, values["q"], x), e.loss(t, values["q"], values["v"], x)] if shown else []),
-            ]
+            q, v = values["q"], values["v"]
+            force, rates = coupling_forces(e, t, q, v, x)
+            return [*force, *rates, *([e.energy(t, q, x), e.loss(t, q, v, x)] if shown else [])]
         assert isinstance(e, Between)
-        seen = [
-            values["bodies"][i : i + MOTION_AND_AXES_RESULTS]
-            for i in range(0, len(values["bodies"]), MOTION_AND_AXES_RESULTS)
-        ]
-        bodies = iter(map(external_forces.frame_end, seen))
-        ends = [
-            _CarriedFrame(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(FRAME_NUMBERS)])
-            for f in _frames(e)
-        ]
+        seen, size = values["bodies"], MOTION_AND_AXES_RESULTS
+        bodies = iter([external_forces.frame_end(seen[i : i + size]) for i in range(0, len(seen), size)])
+        carriers = [next(bodies) if self._body(f) else None for f in _frames(e)]
+        ends = [_CarriedFrame(carrier, [next(numbers) for _ in range(FRAME_NUMBERS)]) for carrier in carriers]
         pull = end_forces(e, t, ends[0].end, ends[1].end, x)
         out: list[Scalar] = []
         for end, f, n in zip(ends, (-pull.f, pull.f), (-pull.moment_on_a, pull.n), strict=True):
@@ -257,9 +243,8 @@ class ElementPasses:
         if isinstance(e, Coupling):
             v_indices = [self.mechanism.columns[1].index(joint) for joint in e.joints]
             force, tail = numbers[: len(v_indices)], numbers[len(v_indices) :]
-            return ElementResult(
-                e, dict(zip(v_indices, force, strict=True)), tail[: len(e.states)], [*force, *tail[len(e.states) :]]
-            )
+            torque = dict(zip(v_indices, force, strict=True))
+            return ElementResult(e, torque, tail[: len(e.states)], [*force, *tail[len(e.states) :]])
         assert isinstance(e, Between)
         bodies = self._bodies(e)
         wrenches = [(body, numbers[6 * k : 6 * k + 6]) for k, body in enumerate(bodies)]

@@ -163,12 +163,8 @@ class System:
             q, v and x.
         """
         m = self.mechanism
-        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
-        return (
-            NamedVector("q", m.columns[0], q),
-            NamedVector("v", m.columns[1], v),
-            NamedVector("x", [s.name for s in self.states], x),
-        )
+        q, v = NamedVector("q", m.columns[0], y[: m.nq]), NamedVector("v", m.columns[1], y[m.nq : m.nq + m.nv])
+        return q, v, NamedVector("x", [s.name for s in self.states], y[m.nq + m.nv : self.size])
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the commands, and the rates of the control's states.
@@ -198,9 +194,8 @@ class System:
                 )
             returned, rates = returned
         names = [s.name for s in self.control_states]
-        return named_scalars(what, returned, self.commands), named_scalars(
-            f"rates of {what}", rates, names
-        ) if names else []
+        commands = named_scalars(what, returned, self.commands)
+        return commands, named_scalars(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the generalised forces of the actuators, and the rates of the actuators' states.
@@ -297,9 +292,8 @@ class System:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds of forces that exist, as the last parts of their columns' names."""
-        return tuple(
-            kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
-        )
+        absent = {"motion"} if self.elements else {"motion", "element"}
+        return tuple(kind for kind in FORCES if kind not in absent)
 
     @cached_property
     def element_units(self) -> dict[str, str]:
@@ -363,9 +357,8 @@ class System:
         wrenches = [w for act in acts for w in act.wrenches]
         if not wrenches:
             return total
-        return [
-            a + b for a, b in zip(total, self._passes.generalised_forces(wrenches, list(self.split(y)[0])), strict=True)
-        ]
+        forces = self._passes.generalised_forces(wrenches, list(self.split(y)[0]))
+        return [a + b for a, b in zip(total, forces, strict=True)]
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Return the total generalised forces.
