@@ -42,7 +42,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.linear.equilibrium: UNDETERMINED_SHARE
         sim.program.events: SIMULTANEOUS_STEPS
         sim.program.events: SEARCH_ITERATIONS
-        sim.run.failures: MIN_STEP_SHARE STIFF_STEP_RATE
+        sim.run.record_builder: MIN_STEP_SHARE STIFF_STEP_RATE
         sim.program.step_limits: UNSTABLE_AMPLITUDE TEST_STEPS
         sim.program.fixed_steps: EARLY_STEPS
         sim.program.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES

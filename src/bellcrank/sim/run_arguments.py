@@ -214,6 +214,13 @@ def real_number(name: str, value: Any) -> float:
     return float(array)
 
 
+def check_known(what: str, kind: str, names: Iterable[Any], known: Iterable[str]) -> None:
+    """Raise an InputError that begins with `what` if one of `names`, each that of a `kind`, is not in `known`."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what}: {unknown(kind, name, known)}")
+
+
 def check_unique_names(kind: str, names: Sequence[str]) -> None:
     """Raise an InputError if one of `names` is empty, invalid or given twice; `kind` is the kind of item they name."""
     for name in names:
@@ -234,8 +241,7 @@ class NamedVector(NDArrayOperatorsMixin, Sequence[Scalar]):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            if key not in self.names:
-                raise InputError(f"{self.what}: {unknown('element', key, self.names)}")
+            check_known(self.what, "element", [key], self.names)
             return self.values[self.names.index(key)]
         try:
             return self.values[key]
@@ -280,9 +286,7 @@ def vector_argument(name: str, value: Any, names: Sequence[str], default: Any) -
     if value is None:
         return base
     if isinstance(value, Mapping):
-        for key in value:
-            if key not in names:
-                raise InputError(f"{name}: {unknown('element', key, names)}")
+        check_known(name, "element", value, names)
         values_by_name = {key: real_array(f"{name}[{key!r}]", x) for key, x in value.items()}
         try:
             shape = np.broadcast_shapes(*(x.shape for x in values_by_name.values()))
@@ -360,9 +364,7 @@ def input_table(s: System, values_by_name: Mapping[str, Any] | None, interval: f
         raise InputError(
             f"inputs is {values_by_name!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}."
         )
-    for name in values_by_name:
-        if name not in s.inputs:
-            raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    check_known("inputs", "input", values_by_name, s.inputs)
     missing = [name for name in s.inputs if name not in values_by_name and name not in s.defaults]
     if missing:
         raise InputError(

@@ -36,7 +36,7 @@ from bellcrank.sim.linear.operating_point import (
     operating_values,
 )
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run_arguments import as_tuple
+from bellcrank.sim.run_arguments import as_tuple, check_known
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System
 
@@ -189,9 +189,8 @@ class RestSearch:
         names = default_names if requested is None else requested
         self.free = [n for name in names for n in groups.get(name, [name])]
         allowed = [*s.inputs, *s.parameters, *groups["x"], *groups["q"]]
+        check_known(f'free, of "{s.mechanism.name}"', "input", self.free, [*groups, *allowed])
         for name in self.free:
-            if name not in allowed:
-                raise InputError(f'free, of "{s.mechanism.name}": {unknown("input", name, [*groups, *allowed])}')
             if name in self.hold:
                 raise InputError(f'"{name}" is in hold and in free; leave one of them out.')
 

@@ -15,7 +15,7 @@ from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import DEFAULT_TARGET
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.emit.constant_changes import changed_constants
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, warn
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
@@ -36,7 +36,7 @@ from bellcrank.sim.linear.operating_point import (
 )
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.simulator import system_dynamics
-from bellcrank.sim.run_arguments import as_tuple, duration, real_array
+from bellcrank.sim.run_arguments import as_tuple, check_known, duration, real_array
 from bellcrank.sim.settings import Solver, with_shortcuts
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import Control, System, system
@@ -407,9 +407,7 @@ def _output_names(s: System, states: tuple[str, ...], requested: Sequence[str] |
         return tuple(s.outputs) or states
     names = as_tuple("outputs", requested, "names")
     known = [*states, *(n for n in observable_units(s) if n not in states)]
-    for name in names:
-        if name not in known:
-            raise InputError(f'outputs of "{s.mechanism.name}": {unknown("column", name, known)}')
+    check_known(f'outputs of "{s.mechanism.name}"', "column", names, known)
     return names
 
 

@@ -16,10 +16,17 @@ import numpy as np
 from bellcrank.actuators import IdealTorque
 from bellcrank.dynamics.loops.assembly import assemble_batch
 from bellcrank.dynamics.loops.constraint_values import displace
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run_arguments import RunArguments, as_tuple, check_unique_names, real_array, vector_argument
+from bellcrank.sim.run_arguments import (
+    RunArguments,
+    as_tuple,
+    check_known,
+    check_unique_names,
+    real_array,
+    vector_argument,
+)
 from bellcrank.sim.system.systems import System, system
 
 
@@ -64,9 +71,7 @@ def open_system(plant: Mechanism | System, inputs: Sequence[str] | None = None, 
     single = [n for n in s.mechanism.columns[1] if n in s.mechanism.columns[0]]
     forces = {f"{n}.tau": n for n in single if f"{n}.tau" not in commands}
     known = [*s.inputs, *commands, *forces, *s.parameters]
-    for name in requested:
-        if name not in known:
-            raise InputError(f'inputs of "{s.mechanism.name}": {unknown("input", name, known)}')
+    check_known(f'inputs of "{s.mechanism.name}"', "input", requested, known)
     added = [n for n in (*requested, *also) if n not in s.inputs and n not in s.parameters]
     return OpenSystem(_widened(s, [n for n in commands if n in added], [n for n in forces if n in added]), requested, s)
 
@@ -209,9 +214,7 @@ def operating_point(s: System, given: Mapping[str, Any]) -> OperatingPoint:
         Whole vectors by q, v, x, u (inputs) and p (free parameters), the time by t, single elements by their names.
     """
     known = element_places(s)
-    for name in given:
-        if name not in known and name not in (*VECTOR_NAMES, "t"):
-            raise InputError(f'at, of "{s.mechanism.name}": {unknown("element", name, [*VECTOR_NAMES, "t", *known])}')
+    check_known(f'at, of "{s.mechanism.name}"', "element", given, [*VECTOR_NAMES, "t", *known])
     m, free = s.mechanism, s.parameters
     q = _vector("q", given, known, m.columns[0], m.neutral())
     v = _vector("v", given, known, m.columns[1], np.zeros(m.nv))

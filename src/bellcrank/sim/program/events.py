@@ -20,7 +20,7 @@ from bellcrank.scalar import Scalar, fabs, minimum, where
 from bellcrank.sim.program.fixed_steps import RunState
 from bellcrank.sim.program.step_check import EVENTS
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known, check_unique_names
 from bellcrank.sim.system.systems import System
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
@@ -147,15 +147,11 @@ def state_after_switch(s: System, event: Event, t: Scalar, y: Sequence[Scalar], 
     for part in (q, v, x):
         new = result.get(part.what, part)
         if isinstance(new, Mapping):
-            for key in new:
-                if key not in part.names:
-                    raise InputError(f"{description}, {part.what}: {unknown('element', key, part.names)}")
+            check_known(f"{description}, {part.what}", "element", new, part.names)
             out += [new.get(name, old) for name, old in zip(part.names, part, strict=True)]
         else:
             out += named_scalars(f"{description}, {part.what}", new, part.names)
-    for key in result:
-        if key not in ("q", "v", "x"):
-            raise InputError(f"{description}: {unknown('part of the state', key, ('q', 'v', 'x'))}")
+    check_known(description, "part of the state", result, ("q", "v", "x"))
     return [*out, *y[len(out) :]]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.program.system_graphs import Dynamics, Integral, sensitivity_name
-from bellcrank.sim.run_arguments import as_tuple, check_unique_names
+from bellcrank.sim.run_arguments import as_tuple, check_known, check_unique_names
 
 Array = np.ndarray[Any, Any]
 # Initial value of a cell.
@@ -176,8 +176,7 @@ def parse_summary(texts: Sequence[str], columns: Sequence[str], wrt: Sequence[st
                 f"Kinds are {', '.join(SUMMARY_KINDS)}."
             )
         kind, name = match[1], match[2]
-        if kind not in SUMMARY_KINDS:
-            raise InputError(f'summary "{text}": {unknown("kind", kind, SUMMARY_KINDS)}')
+        check_known(f'summary "{text}"', "kind", [kind], SUMMARY_KINDS)
         if kind in INTEGRAL_POWERS and name in derivatives:
             raise InputError(
                 f'summary "{text}": give "{kind}" of the column itself; with sensitivities its derivatives are '

@@ -18,13 +18,13 @@ import numpy as np
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, Method, kinematics
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Layout, Node, Ports, trace
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.jacobian_operator import ImplicitSystems
+from bellcrank.sim.run_arguments import check_known
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.observed_columns import StateColumns, nominals, observable_units
 from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
@@ -522,8 +522,7 @@ def sensitivity_name(column: str, wrt: str) -> str:
 def check_sensitivities(dynamics: Dynamics) -> None:
     """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
     known = [*dynamics.system.parameters, *dynamics.elements]
-    for name in (x for x in dynamics.wrt if x not in known):
-        raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")
+    check_known("sensitivities", "parameter or state", dynamics.wrt, known)
 
 
 def projection(s: System) -> Callable[[State], State]:
@@ -619,9 +618,7 @@ class Closure:
     def check_independent(self, names: Sequence[str]) -> None:
         """Raise an InputError if one of `names` is not an element of v."""
         m = self.dynamics.system.mechanism
-        for name in names:
-            if name not in m.columns[1]:
-                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
+        check_known(f'independent, of "{m.name}"', "joint", names, m.columns[1])
 
     def closed_points(self, y: Array, parameters: Array) -> tuple[Array, Array]:
         """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.

@@ -21,7 +21,7 @@ from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, warn
 from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
@@ -307,9 +307,8 @@ class Drive:
         names = self.system.inputs
         new = self.shared.mailbox[1:].copy()
         if isinstance(values, Mapping):
+            run_arguments.check_known("inputs", "input", values, names)
             for name, x in values.items():
-                if name not in names:
-                    raise InputError(f"inputs: {unknown('input', name, names)}")
                 new[names.index(name)] = real_number(f"inputs: {name}", x)
         else:
             given_values = real_array("inputs", values)

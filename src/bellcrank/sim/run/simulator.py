@@ -46,12 +46,7 @@ from bellcrank.sim.run.batch_execution import (
     run_to_end,
 )
 from bellcrank.sim.run.lane_blocks import CompiledProgram
-from bellcrank.sim.run.record_builder import (
-    Interrupted,
-    Outcome,
-    build_record,
-    warn_doubts,
-)
+from bellcrank.sim.run.record_builder import Interrupted, Outcome, build_record, warn_doubts
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import (
     Plan,
@@ -91,8 +86,78 @@ class PreparedRun:
     start: Array
 
 
+class PreparedSystem:
+    """A system with an integrator and the settings of its runs, and what is made of it once.
+
+    Parameters
+    ----------
+    plant
+        The system.
+    groups
+        Settings of the integration, the record and the target.
+    """
+
+    dynamics: Dynamics
+
+    def __init__(self, plant: System, groups: tuple[Solver, Saving, Where]) -> None:
+        self.system, (self.solver, self.saving, self.where) = plant, groups
+        self.integrator = integrator_of(self.solver.integrator)
+        self._cache: dict[Any, Any] = {}
+        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
+        _prepared.add(self)
+
+    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            cached: Cached = self._cache[key]
+            return cached
+
+    def _checked_states(self, plan: Plan, given: RunArguments, parameters: Mapping[str, Any] | None) -> Array:
+        """Return the states before the first step of runs with these settings, after checking that they are possible.
+
+        Parameters
+        ----------
+        plan
+            Steps and target.
+        given
+            Starts, inputs and parameters.
+        parameters
+            The parameters that the user gave, if any.
+        """
+        given.check_inputs(plan.h, plan.adaptive)
+        if not plan.adaptive:
+            if not self.system.rigid:
+                check_steps(self.system, self.integrator, plan.h, given.y[0])
+            self._check_damping(plan.h, given.parameters if parameters else None)
+        if self.system.sampled:
+            check_samples(self.system, plan.h, plan.mode is not None)
+        if plan.where.dtype != "float64":
+            check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
+        return self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
+
+    def _check_damping(self, h: float, parameters: Any) -> None:
+        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
+        m, implicit = self.system.mechanism, self.dynamics.implicit
+        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
+        if parameters is None or not m.parameters or not has_resistance(self.system):
+            return
+        names = list(self.system.parameters)
+        values = parameters[:, [names.index(name) for name in m.parameters]]
+        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
+        if (values >= low).all() and (values <= high).all():
+            return
+        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
+            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
+            check_damping(system_at, implicit, self.integrator, h)
+        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
+        least, most = values.min(axis=0), values.max(axis=0)
+        low, high = np.minimum(low, least - 0.5 * np.abs(least)), np.maximum(high, most + 0.5 * np.abs(most))
+        self._cache["checked", h] = low, high
+
+
 @explain_methods("__init__", "run", "prepared", "planned", "self_contained_program", "program")
-class Simulator:
+class Simulator(PreparedSystem):
     """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
 
     Parameters
@@ -144,9 +209,8 @@ class Simulator:
         check_keywords(Simulator, parts, system)
         shortcuts: dict[str, Any] = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
         shortcuts["summary"] = summary
-        self.solver, self.saving, self.where = grouped_settings(shortcuts, solver, saving, where)
-        self.system = system(mechanism, **parts)
-        self.integrator = integrator_of(self.solver.integrator)
+        groups = grouped_settings(shortcuts, solver, saving, where)
+        super().__init__(system(mechanism, **parts), groups)
         wrt = as_tuple("sensitivities", sensitivities, "names")
         self.summary = EMPTY_SUMMARY
         if not _is_empty_list(self.saving.summary):
@@ -157,10 +221,7 @@ class Simulator:
                 "sensitivities do not support sampled controllers, which change the state discontinuously."
             )
         self.dynamics = system_dynamics(self.system, self.solver, wrt, self.summary.integrals, self.where.dtype)
-        self._cache: dict[Any, Any] = {}
         self._memory = RowMemory()
-        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
-        _simulators.add(self)
         self.events = () if events is None or _is_empty_list(events) else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
@@ -285,16 +346,8 @@ class Simulator:
             The same object for the same arguments.
         """
         return self._cached(
-            (lanes, mode, by, rows),
-            lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared(),
+            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared()
         )
-
-    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = make()
-            cached: Cached = self._cache[key]
-            return cached
 
     @property
     def predicted(self) -> PredictedStepTime:
@@ -401,16 +454,7 @@ class Simulator:
         """
         plan = self.planned(seconds, settings)
         given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
-        given.check_inputs(plan.h, plan.adaptive)
-        if not plan.adaptive:
-            if not self.system.rigid:
-                check_steps(self.system, self.integrator, plan.h, given.y[0])
-            self._check_damping(plan.h, given.parameters if parameters else None)
-        if self.system.sampled:
-            check_samples(self.system, plan.h, plan.mode is not None)
-        if plan.where.dtype != "float64":
-            check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
-        y = self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
+        y = self._checked_states(plan, given, parameters)
         with progress_message(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
@@ -418,25 +462,6 @@ class Simulator:
         initial_fields |= {"y": y, "summary": np.array([self.summary.start_values])}
         runs = Batch(initial_fields, given.table, given.parameters, plan.rows)
         return PreparedRun(plan, program, runs, given.shape, given.y)
-
-    def _check_damping(self, h: float, parameters: Any) -> None:
-        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
-        m, implicit = self.system.mechanism, self.dynamics.implicit
-        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
-        if parameters is None or not m.parameters or not has_resistance(self.system):
-            return
-        names = list(self.system.parameters)
-        values = parameters[:, [names.index(name) for name in m.parameters]]
-        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
-        if (values >= low).all() and (values <= high).all():
-            return
-        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
-            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
-            check_damping(system_at, implicit, self.integrator, h)
-        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
-        least, most = values.min(axis=0), values.max(axis=0)
-        low, high = np.minimum(low, least - 0.5 * np.abs(least)), np.maximum(high, most + 0.5 * np.abs(most))
-        self._cache["checked", h] = low, high
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """Return the settings of a run as numbers.
@@ -649,13 +674,13 @@ def system_dynamics(
     return looped_dynamics(system, solver, wrt, integrals, dtype)
 
 
-_simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
+_prepared: weakref.WeakSet[PreparedSystem] = weakref.WeakSet()
 
 
 def _replace_locks() -> None:
     """Replace the locks in a child process, where the thread that held one does not exist."""
-    for simulator in list(_simulators):
-        simulator._lock = threading.RLock()
+    for prepared in list(_prepared):
+        prepared._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.thread_pool import shared_pool, wait_for_tasks
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.action import DRAWN, Action
 from bellcrank.graph.counters import Counter, CounterWords, split_words
@@ -35,7 +35,7 @@ from bellcrank.sim.program.fixed_steps import initial_fields
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.lane_blocks import address, loaded_library
-from bellcrank.sim.run_arguments import NamedVector, as_tuple
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
@@ -63,9 +63,7 @@ def observed_names(dynamics: Dynamics, requested: Sequence[str] | None) -> tuple
     if requested is None:
         return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
     known = ["t", *observable_units(s)]
-    for name in as_tuple("outputs", requested, "names of columns"):
-        if name not in known:
-            raise InputError(f"outputs: {unknown('column', name, known)}")
+    check_known("outputs", "column", as_tuple("outputs", requested, "names of columns"), known)
     if not len(requested):
         raise InputError("outputs is empty; expected names of columns, or no outputs= for those of the system.")
     return tuple(requested)
@@ -246,9 +244,7 @@ class ActionBuilder:
         names = list(self.dynamics.ports.elements)
         drawn = call_user_function("start", start, random, expected="(random)")
         if isinstance(drawn, Mapping):
-            for key in drawn:
-                if key not in names:
-                    raise InputError(f"start returned a value for an unknown element: {unknown('element', key, names)}")
+            check_known("start returned a value for an unknown element", "element", drawn, names)
             drawn = dict(zip(names, numbers, strict=True)) | dict(drawn)
         return named_scalars("start", drawn, names)
 

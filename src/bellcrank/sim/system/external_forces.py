@@ -24,12 +24,13 @@ from bellcrank.dynamics import force_field, kinematics
 from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.dynamics.frame_pairs import FrameEnd
 from bellcrank.dynamics.tree_sweeps import body_generalised_forces
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.parameters import has_free
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.scalar import Scalar
+from bellcrank.sim.run_arguments import check_known
 from bellcrank.sim.system.user_code import call_user_function, named_scalars
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -127,9 +128,8 @@ def checked_forces(mechanism: Mechanism, forces: Any) -> dict[str, Wrench]:
     """Return `forces` as a dict after checking that frames of the `mechanism` and functions are given."""
     if not isinstance(forces, Mapping):
         raise InputError(f"forces is {forces!r}; expected functions of (t, pose, velocity) by the name of a frame.")
+    check_known(f'forces on "{mechanism.name}"', "frame", forces, mechanism.frames)
     for frame, f in forces.items():
-        if frame not in mechanism.frames:
-            raise InputError(f'forces on "{mechanism.name}": {unknown("frame", frame, mechanism.frames)}')
         if not callable(f):
             raise InputError(f'force on "{frame}" is {f!r}; expected a function of (t, pose, velocity).')
         check_numbers(f, f'force on "{frame}"')

@@ -19,7 +19,7 @@ from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.dynamics.singular_parameters import check_parameter_values
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
 from bellcrank.model.part_checks import check_values
@@ -28,7 +28,7 @@ from bellcrank.parameters.validation import check_numbers
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names, is_omitted, real_number
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known, check_unique_names, is_omitted, real_number
 from bellcrank.sim.system import element_forces
 from bellcrank.sim.system.external_forces import Wrench, frame_wrenches, uses_recursions, wrench_forces
 from bellcrank.sim.system.external_forces import checked_forces as checked_forces
@@ -553,8 +553,7 @@ def _checked_actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is not an actuator; see bellcrank.actuators.")
         check_numbers(a, "actuators")
-        if a.joint not in known:
-            raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
+        check_known(f'actuator {type(a).__name__} of "{m.name}"', "joint", [a.joint], known)
     return actuators
 
 

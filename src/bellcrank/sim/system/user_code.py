@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.graph import Node
 from bellcrank.graph.purity import call_checked_pure
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
+from bellcrank.sim.run_arguments import check_known
 
 
 def call_user_function(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
@@ -72,9 +73,7 @@ def named_scalars(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
         Names of the expected numbers.
     """
     if isinstance(value, Mapping):
-        for key in value:
-            if key not in names:
-                raise InputError(f"{what} returned a value with an unexpected name: {unknown('element', key, names)}")
+        check_known(f"{what} returned a value with an unexpected name", "element", value, names)
         value = [value.get(name, 0.0) for name in names]
     if value is None:
         raise InputError(f"{what} returned nothing; expected {expected_numbers(names)}.")
