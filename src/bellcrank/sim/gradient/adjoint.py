@@ -25,8 +25,8 @@ from bellcrank.graph import Graph, Program
 from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
 from bellcrank.sim.gradient.adjoint_sweeps import (
+    AdjointSteps,
     AdjointTask,
     GpuSweeps,
     LaneSweeps,
@@ -246,7 +246,7 @@ class Adjoint(PreparedSystem):
         return self._cached((program, dtype), lambda: GpuProgram(program, dtype))
 
     def _compiled(self, lanes: int, program: Program) -> CompiledProgram:
-        return self._cached((program, lanes), lambda: CompiledProgram(program, lanes).prepared())
+        return self._cached((program, lanes), lambda: CompiledProgram(program, lanes))
 
     def _final_weights(self, dynamics: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # a kernel does not accept these

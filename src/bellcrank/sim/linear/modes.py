@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -164,9 +164,6 @@ class Modes(Sequence[Mode]):
 
     def __len__(self) -> int:
         return len(self.all)
-
-    def __iter__(self) -> Iterator[Mode]:
-        return iter(self.all)
 
     @property
     def oscillating(self) -> list[Mode]:

@@ -28,7 +28,7 @@ from bellcrank.sim.program.events import (
     step_limit_status,
     switch_graph,
 )
-from bellcrank.sim.program.fixed_steps import RunProgram, RunState, TakenStep, input_line, run_layout
+from bellcrank.sim.program.fixed_steps import RunProgram, RunState, TakenStep, input_line
 from bellcrank.sim.program.step_check import EVENTS, StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics
@@ -78,27 +78,31 @@ class AdaptiveSteps(RunProgram):
         dtype: str = "float64",
         check: StepCheck | None = None,
     ) -> None:
-        super().__init__(dynamics, integrator, summary, rows, None if adaptive else check)
+        super().__init__(dynamics, integrator, summary, rows, dtype, None if adaptive else check)
         self.events, self.adaptive, self.grid, self.coefficients = tuple(events), adaptive, grid, self._degree() + 1
         # The integrator's memory restarts after a change of inputs, and after a step that an event shortened.
         self.restarts_memory = self.memory_size > 0 and (self.nu > 0 or (len(self.events) > 0 and not adaptive))
-        names = [
-            *("t", "y", *(["input"] if self.nu else []), "n"),
-            *([] if rows else ["grid"]),
-            *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
-            *("which", "rtol", "atol", "t_old", "h_old"),
-            *(["input_step", "input_last", "input_old"] if self.nu else []),
-            *(["fresh"] if self.nu or self.restarts_memory else []),
-            *dynamics.measured_fields,
-            *("memory", "dense", "g_old", "g", "pending", "summary"),
-        ]
+
         self.widths |= {
             "next": 1,
             "dense": list_width(self.coefficients * dynamics.size if rows or self.events else 0),
             **dict.fromkeys(("g_old", "g"), list_width(len(self.events))),
             "pending": list_width(len(self.events) if rows else 0),
         }
-        self.layout = run_layout(names, dtype, self.widths, self.check.fields if self.check else {})
+
+    @property
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+        return [
+            *("t", "y", *(["input"] if self.nu else []), "n"),
+            *([] if self.rows else ["grid"]),
+            *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
+            *("which", "rtol", "atol", "t_old", "h_old"),
+            *(["input_step", "input_last", "input_old"] if self.nu else []),
+            *(["fresh"] if self.nu or self.restarts_memory else []),
+            *self.dynamics.measured_fields,
+            *("memory", "dense", "g_old", "g", "pending", "summary"),
+        ]
 
     def _degree(self) -> int:
         """Return the degree of the integrator's dense output, measured on a tiny system."""

@@ -20,9 +20,15 @@ from bellcrank.scalar import Scalar, fabs, minimum, where
 from bellcrank.sim.program.fixed_steps import RunState
 from bellcrank.sim.program.step_check import EVENTS
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known, check_unique_names
+from bellcrank.sim.run_arguments import (
+    NamedVector,
+    as_tuple,
+    call_user_function,
+    check_known,
+    check_unique_names,
+    named_scalars,
+)
 from bellcrank.sim.system.systems import System
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 if TYPE_CHECKING:
     from bellcrank.sim.program.adaptive_steps import AdaptiveSteps

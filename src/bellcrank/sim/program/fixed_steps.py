@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
@@ -189,16 +190,22 @@ class RunProgram(ABC):
         Summaries that the run computes.
     rows
         Write rows; False if only the final state is needed.
+    dtype
+        Floating-point type of the compiled code.
     check
         Check of the steps.
     """
 
-    layout: Layout
-
     def __init__(
-        self, dynamics: Dynamics, integrator: Integrator, summary: Summary, rows: bool, check: StepCheck | None
+        self,
+        dynamics: Dynamics,
+        integrator: Integrator,
+        summary: Summary = EMPTY_SUMMARY,
+        rows: bool = True,
+        dtype: str = "float64",
+        check: StepCheck | None = None,
     ) -> None:
-        self.dynamics, self.integrator, self.rows, self.check = dynamics, integrator, rows, check
+        self.dynamics, self.integrator, self.rows, self.dtype, self.check = dynamics, integrator, rows, dtype, check
         self.summary_graph = SummaryGraph(summary, dynamics) if summary.cells else None
         self.nu, self.memory_size = len(dynamics.system.inputs), integrator.memory(dynamics.problem())
         self.widths: dict[str, Width] = {
@@ -207,6 +214,16 @@ class RunProgram(ABC):
             "summary": list_width(len(summary.cells)),
             "phases": list_width(len(clocks(dynamics.system))),
         }
+
+    @property
+    @abstractmethod
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Layout of the state."""
+        return run_layout(self.field_names, self.dtype, self.widths, self.check.fields if self.check else {})
 
     @abstractmethod
     def tick(self, old: RunState, u: Any) -> RunState:
@@ -293,26 +310,18 @@ class FixedSteps(RunProgram):
     begins with the row: t, y, and the valid line of the inputs. With a check, `locate` repeats some of the steps.
     """
 
-    def __init__(
-        self,
-        dynamics: Dynamics,
-        integrator: Integrator,
-        summary: Summary = EMPTY_SUMMARY,
-        rows: bool = True,
-        dtype: str = "float64",
-        check: StepCheck | None = None,
-    ) -> None:
-        super().__init__(dynamics, integrator, summary, rows, check)
-        s = dynamics.system
-        names = [
+    @property
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+        s = self.dynamics.system
+        return [
             *("t", "y", *(["input"] if s.inputs else [])),
             *("live", "due", "status", "n", "last", "next", "stride", "begin", "h"),
             *(["input_steps", "input_last", "held"] if s.inputs else []),
             *(["fresh"] if s.inputs or s.sampled else []),
             *(["phases"] if s.sampled else []),
-            *("memory", *dynamics.measured_fields, "summary"),
+            *("memory", *self.dynamics.measured_fields, "summary"),
         ]
-        self.layout = run_layout(names, dtype, self.widths, check.fields if check else {})
 
     def program(self) -> Program:
         """Return the program."""
@@ -355,13 +364,12 @@ class FixedSteps(RunProgram):
 
     def start(self, old: RunState, u: Any) -> RunState:
         """Return the state before the first step, completed from t, y and h of `old`, with the inputs `u`."""
-        memory = self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)
-        fields: dict[str, Any] = {"memory": memory}
-        if self.dynamics.system.sampled:
-            running = old.n.value > 0.0
-            fields["fresh"] = where(running, old.fresh, 1.0)
-            fields["phases"] = select(running, old.phases, first_phases(self.dynamics.system, old.h))
-        return old.changed(fields | {"summary": self.summarised(old.summary, old.t, old.y, u)})
+        new = super().start(old, u)
+        if not self.dynamics.system.sampled:
+            return new
+        running = old.n.value > 0.0
+        phases = select(running, old.phases, first_phases(self.dynamics.system, old.h))
+        return new.changed({"fresh": where(running, old.fresh, 1.0), "phases": phases})
 
     def _repeated(self, old: RunState, u: Any) -> RunState:
         """Return the state after the last step was repeated for the check."""

@@ -154,9 +154,8 @@ def longest_stable_step(integrator: Integrator, omega: float, h: float, kind: Te
     """
     low, high = 0.0, omega * h
     for _ in range(8):
-        low, high = (
-            (low, (low + high) / 2) if is_unstable(integrator, (low + high) / 2, kind) else ((low + high) / 2, high)
-        )
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_unstable(integrator, middle, kind) else (middle, high)
     while low == 0.0 and high > 0.05:
         low, high = (0.0, high / 2) if is_unstable(integrator, high / 2, kind) else (high / 2, high)
     return rounded_down(low / omega) if low > 0.05 else 0.0
@@ -299,13 +298,11 @@ def check_elements(
     frequencies_of = _frequencies_by_bodies if large else _frequencies_by_matrix
     dampers = [replace(e, stiffness=e.damping) for e in _linear_dampers(elements)]
     rates = frequencies_of(tree, m, dampers, q) ** 2 if dampers else np.zeros(0)
-    motions = [
-        FastMotion(
-            f'{type(e).__name__} "{e.name}" damps what it moves within {1 / rate:.2g} s', rate, ", or damp less", decay,
-            is_certain=not isinstance(e, INTERMITTENT_ELEMENTS),
-        )
-        for e, rate in zip(dampers, rates.tolist(), strict=True) if rate
-    ]  # fmt: skip
+    motions = []
+    for e, rate in ((e, rate) for e, rate in zip(dampers, rates.tolist(), strict=True) if rate):
+        text, is_certain = f"damps what it moves within {1 / rate:.2g} s", not isinstance(e, INTERMITTENT_ELEMENTS)
+        name = f'{type(e).__name__} "{e.name}"'
+        motions.append(FastMotion(f"{name} {text}", rate, ", or damp less", decay, is_certain=is_certain))
     for e, omega in zip(elements, frequencies_of(tree, m, elements, q).tolist(), strict=True):
         is_stable = isinstance(e, Contact) and implicit
         consequence = ": it is stable, but bodies bounce off less than its damping implies" if is_stable else ""

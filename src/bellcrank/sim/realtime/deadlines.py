@@ -171,12 +171,10 @@ class TimeStatistics:
         """Return the statistics as plain data."""
         used = np.flatnonzero(self.counts)
         first, last = (int(used[0]), int(used[-1]) + 1) if len(used) else (0, 0)
+        histogram = {"edges": self.edges[first : last + 1].tolist(), "counts": self.counts[first:last].tolist()}
         return {
             "count": self.count, "min": self.least, "mean": self.mean, "p50": self.percentile(0.5),
-            "p99": self.percentile(0.99), "max": self.most,
-            "histogram": {
-                "edges": self.edges[first : last + 1].tolist(), "counts": self.counts[first:last].tolist(),
-            },
+            "p99": self.percentile(0.99), "max": self.most, "histogram": histogram,
         }  # fmt: skip
 
 

@@ -34,8 +34,6 @@ from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode, Pa
 from bellcrank.sim.run.batch_execution import RunResults, RunRows
 from bellcrank.sim.run.record_builder import Outcome, build_record
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import initial_state as start_state
-from bellcrank.sim.run_arguments import real_array, real_number
 from bellcrank.sim.settings import Solver, check_keywords
 from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.systems import System, system
@@ -161,10 +159,8 @@ class Drive:
         self._lock = threading.RLock()
         self.notes: list[str] = []
         self._codes: dict[Dynamics, LoopCode] = {}
-        check_fixed_steps(
-            self.simulator.dynamics, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
-            lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
-        )  # fmt: skip
+        simulated, y = (self.simulator.dynamics, self.simulator.integrator), self._given_start(q0, v0, x0)
+        check_fixed_steps(*simulated, self.step, y, lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more")
         self.program = self.simulator.program()
         self._layout = self.program.layout
         self.shared = Exchange(self._layout.size, self.program.row, self.program.nu, self._parameters[0], clock)
@@ -271,10 +267,7 @@ class Drive:
         """
         is_given = any(x is not None for x in (q0, v0, x0))
         q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
-        y = start_state(self.system, q0, v0, x0)
-        if y.ndim != 1:
-            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
-        y = y.reshape(1, -1)
+        y = self._given_start(q0, v0, x0).reshape(1, -1)
         if is_given:
             self.simulator.dynamics.check_starts(y)
         was_running = self.running
@@ -309,9 +302,9 @@ class Drive:
         if isinstance(values, Mapping):
             run_arguments.check_known("inputs", "input", values, names)
             for name, x in values.items():
-                new[names.index(name)] = real_number(f"inputs: {name}", x)
+                new[names.index(name)] = run_arguments.real_number(f"inputs: {name}", x)
         else:
-            given_values = real_array("inputs", values)
+            given_values = run_arguments.real_array("inputs", values)
             if given_values.shape != new.shape:
                 raise InputError(
                     f"inputs has the shape {given_values.shape}; expected ({len(names)},): {', '.join(names)}."
@@ -400,6 +393,13 @@ class Drive:
         tuned = self._parameter_log.rows(table[:, 0], self.step)
         run = done, (), inputs, self._parameters, (), settings
         return build_record(Outcome(dynamics, integrator, self._layout, *run, tuned_parameters=tuned))
+
+    def _given_start(self, q0: Any, v0: Any, x0: Any) -> Array:
+        """Return the state of a start, or raise an InputError if it is not a single one."""
+        y = run_arguments.initial_state(self.system, q0, v0, x0)
+        if y.ndim != 1:
+            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
+        return y
 
     # -- threads
 

@@ -9,7 +9,6 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,47 +67,21 @@ def loaded_library(key: Any, source: Callable[[], tuple[str, int]]) -> tuple[Lib
     return library
 
 
-@dataclass(frozen=True, eq=False)
 class CompiledProgram:
-    """A Program as machine code for a number of lanes."""
+    """A Program as machine code for a number of lanes; `sweep` advances blocks of lanes."""
 
-    program: Program
-    lanes: int
-
-    @cached_property
-    def source(self) -> tuple[str, int]:
-        """Return the source text and the number of workspace slots."""
-        return run_loop.source(self.program, self.lanes, host().lanes("float64"))
-
-    @cached_property
-    def _library_and_slots(self) -> tuple[Library, int]:
-        program = self.program
+    def __init__(self, program: Program, lanes: int) -> None:
+        self.program, self.lanes = program, lanes
         known: dict[int, Any] = {}
         graphs = tuple((name, structure(g, known)) for name, g in program.graphs.items())
         places = tuple(program.layout.places.get(name) for name in ("live", "due", "hit", "input", "fresh"))
-        return loaded_library((self.lanes, program.row, places, graphs), lambda: self.source)
-
-    @property
-    def library(self) -> Library:
-        """Return the loaded library."""
-        return self._library_and_slots[0]
-
-    @cached_property
-    def sweep(self) -> Any:
-        """Return the function of the library that advances blocks."""
+        key = lanes, program.row, places, graphs
+        self.library, self.workspace = loaded_library(
+            key, lambda: run_loop.source(program, lanes, host().lanes("float64"))
+        )
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
         kinds = (integer, integer, pointer, pointer, integer, pointer, pointer, integer, integer, *[pointer] * 3)
-        return ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
-
-    def prepared(self) -> CompiledProgram:
-        """Return the object itself after everything that is made on first use was made."""
-        self.sweep  # noqa: B018
-        return self
-
-    @property
-    def workspace(self) -> int:
-        """Return the number of workspace slots of the code."""
-        return self._library_and_slots[1]
+        self.sweep = ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
 
 
 @dataclass(eq=False)

@@ -346,7 +346,7 @@ class Simulator(PreparedSystem):
             The same object for the same arguments.
         """
         return self._cached(
-            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared()
+            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes)
         )
 
     @property

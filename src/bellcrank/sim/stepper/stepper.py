@@ -36,9 +36,8 @@ from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL, vector_argument, whole_multiple
 from bellcrank.sim.stepper import stepper_arguments as arguments
-from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controller
 from bellcrank.sim.stepper.stepper_actions import ActionBuilder, ActionCode, StepperTask
-from bellcrank.sim.stepper.stepper_arguments import rows_per_run
+from bellcrank.sim.stepper.stepper_arguments import ControlledRun, rows_per_run, run_controller
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, partial_contacts, warn_unfelt_overlaps
 
 Array = np.ndarray[Any, Any]

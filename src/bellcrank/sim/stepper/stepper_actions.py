@@ -35,10 +35,9 @@ from bellcrank.sim.program.fixed_steps import initial_fields
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.lane_blocks import address, loaded_library
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, call_user_function, check_known, named_scalars
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 # Loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations.
 START_CLOSURE_ROUNDS = 3

@@ -26,8 +26,7 @@ from bellcrank.parameters.validation import check_numbers
 from bellcrank.record.contents import COMPONENTS, RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, step
-from bellcrank.sim.run_arguments import as_tuple, check_known, check_unique_names
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import as_tuple, call_user_function, check_known, check_unique_names, named_scalars
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")

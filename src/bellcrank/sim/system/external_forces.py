@@ -30,8 +30,7 @@ from bellcrank.model import Mechanism
 from bellcrank.parameters import has_free
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run_arguments import check_known
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import call_user_function, check_known, named_scalars
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 

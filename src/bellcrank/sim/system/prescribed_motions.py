@@ -27,7 +27,7 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.record.contents import RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import call_user_function, named_scalars
 
 Array = np.ndarray[Any, Any]
 Motion = Callable[[Scalar], Scalar]

@@ -18,14 +18,15 @@ from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
 from bellcrank.sim.run_arguments import (
     NamedVector,
+    call_user_function,
     check_unique_names,
     delay,
     duration,
+    named_scalars,
     positive,
     real_number,
     whole_multiple,
 )
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System

@@ -28,7 +28,16 @@ from bellcrank.parameters.validation import check_numbers
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_known, check_unique_names, is_omitted, real_number
+from bellcrank.sim.run_arguments import (
+    NamedVector,
+    as_tuple,
+    call_user_function,
+    check_known,
+    check_unique_names,
+    is_omitted,
+    named_scalars,
+    real_number,
+)
 from bellcrank.sim.system import element_forces
 from bellcrank.sim.system.external_forces import Wrench, frame_wrenches, uses_recursions, wrench_forces
 from bellcrank.sim.system.external_forces import checked_forces as checked_forces
@@ -39,7 +48,6 @@ from bellcrank.sim.system.prescribed_motions import checked_motions as checked_m
 from bellcrank.sim.system.prescribed_motions import drive_unit as unit_of
 from bellcrank.sim.system.rolled_element_forces import ElementPasses
 from bellcrank.sim.system.sampling import Sampled, as_control
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 Control = Callable[..., Any]
 Vector = Sequence[Scalar]
