@@ -364,12 +364,12 @@ class FixedSteps(RunProgram):
 
     def start(self, old: RunState, u: Any) -> RunState:
         """Return the state before the first step, completed from t, y and h of `old`, with the inputs `u`."""
-        new = super().start(old, u)
-        if not self.dynamics.system.sampled:
-            return new
-        running = old.n.value > 0.0
-        phases = select(running, old.phases, first_phases(self.dynamics.system, old.h))
-        return new.changed({"fresh": where(running, old.fresh, 1.0), "phases": phases})
+        fields: dict[str, Any] = {"memory": self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)}
+        if self.dynamics.system.sampled:
+            running = old.n.value > 0.0
+            fields["fresh"] = where(running, old.fresh, 1.0)
+            fields["phases"] = select(running, old.phases, first_phases(self.dynamics.system, old.h))
+        return old.changed(fields | {"summary": self.summarised(old.summary, old.t, old.y, u)})
 
     def _repeated(self, old: RunState, u: Any) -> RunState:
         """Return the state after the last step was repeated for the check."""
