@@ -29,7 +29,7 @@ from bellcrank.cockpit.messages import HEADER, STATE
 from bellcrank.cockpit.server import listening_socket, serve
 from bellcrank.cockpit.session import Session
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.sim.realtime.deadline_text import full_text, one_line
+from bellcrank.sim.realtime.deadlines import full_text, one_line
 from bellcrank.text_table import table
 from bench.overload_clients import KEY, TOKEN, url
 from bench.soak_marks import Marks

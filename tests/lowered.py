@@ -74,7 +74,7 @@ TABLE: dict[str, Lowered] = {
     "emit.llvm.scheduling.MATRIX_ELEMENTS": _row(3, "chunks"),
     "emit.llvm.scheduling.WHOLE_STORE_ELEMENTS": _row(8, "chunks"),
     "emit.cpu.action.GIL_RELEASE_RUNS": _row(1, "chunks"),
-    "sim.stepper.stepper_code.LEAST_BLOCKS_PER_THREAD": _row(1, "chunks"),
+    "sim.stepper.stepper_actions.LEAST_BLOCKS_PER_THREAD": _row(1, "chunks"),
     "sim.run.batch_execution.BLOCKS_PER_PART": _row(1, "chunks"),
     "sim.run.batch_execution.REUSED_SIZE_NUMBERS": _row(1, "chunks"),
     "emit.cuda.batch_kernel.MAX_TILE_BYTES": _row(0, "chunks"),

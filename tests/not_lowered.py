@@ -12,7 +12,7 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.tree_accuracy: CLEARLY_ACCURATE MAX_RELATIVE_ERROR MEASURED_STATES NEGLIGIBLE_RELATIVE_ERROR
         dynamics.tree_accuracy: PREPARED_DISTURBANCES ROUNDING_UNIT SAFE_CARRIED_RATIO SAFE_SPREAD SAMPLES
         dynamics.singular_mass: MOVING_SHARE NEGLIGIBLE_DIAGONAL
-        sim.program.element_stability: COINCIDENT_POINTS_M
+        sim.program.step_limits: COINCIDENT_POINTS_M
         sim.system.prescribed_motions: INTEGRATION_ERROR_MARGIN REPLAYED_SECONDS
         dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
         dynamics.loops.acceleration_accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR
@@ -37,18 +37,18 @@ NOT_LOWERED: dict[str, str] = {
         graph.program: STATE_LIMIT NEVER_TIME
         sim.stepper.stepper_actions: START_CLOSURE_ROUNDS
         sim.run_arguments: LIMIT_TOLERANCE
-        sim.linear.damped_newton: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS
-        sim.linear.damped_newton: SOLVED_RESIDUAL
+        sim.linear.equilibrium_search: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS
+        sim.linear.equilibrium_search: SOLVED_RESIDUAL
         sim.linear.equilibrium: UNDETERMINED_SHARE
-        sim.program.event_location: SIMULTANEOUS_STEPS
+        sim.program.events: SIMULTANEOUS_STEPS
         sim.program.events: SEARCH_ITERATIONS
-        sim.run.failures: MIN_STEP_SHARE STIFF_STEP_RATE
-        sim.program.mode_stability: UNSTABLE_AMPLITUDE TEST_STEPS
+        sim.run.record_builder: MIN_STEP_SHARE STIFF_STEP_RATE
+        sim.program.step_limits: UNSTABLE_AMPLITUDE TEST_STEPS
         sim.program.fixed_steps: EARLY_STEPS
         sim.program.implicit_forces: DECAYING_STEPS MAX_MASS_CONDITION MAX_TESTED_RATE EXPLICIT_SHARE TESTED_RATES
         sim.constraints.loop_closure: ROW_RANK_TOLERANCE MAX_E SUFFICIENT_E MAX_E_GROWTH SUFFICIENT_E_RATIO
         sim.constraints.loop_closure: CLOSURE_ATTEMPTS SAMPLED_STATES WEAK_PIVOT
-        sim.constraints.loop_state: USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
+        sim.constraints.loop_closure: USUAL_SINGULAR_VALUE MAX_START_GAP NEAR_SINGULAR_RATIO SINGULAR_RATIO MIN_INERTIA
         sim.constraints.looped_dynamics: MIN_DISTANCE_ADAPTIVE FINAL_ITERATIONS LAGRANGE_GAP NEAR_DISTANCE
         sim.constraints.looped_dynamics: MAX_STAGE_DIFFERENCE MIN_DISTANCE_FIXED MIN_CHECKED_SPEED MIN_DISTANCE_ROW
         sim.linear.modes: REST_ACCELERATION ROUNDING_RATIO
@@ -73,8 +73,8 @@ NOT_LOWERED: dict[str, str] = {
         graph.loop_graph: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
         graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
         sim.gradient.adjoint_sweeps: UNLIMITED_TICKS
-        sim.quantity_checks: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
-        sim.quantity_checks: MAX_EXPERIMENT_STEPS
+        sim.run_arguments: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
+        sim.run_arguments: MAX_EXPERIMENT_STEPS
         sim.realtime.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ
         sim.realtime.realtime_drive: LOWEST_RATE_HZ
         sim.run.lane_blocks: MOST_TICKS
@@ -103,11 +103,11 @@ NOT_LOWERED: dict[str, str] = {
         graph.purity: MAX_CHECKED_SECONDS
         graph.recursion_span: MAX_STEP_NUMBERS
         sim.gradient.adjoint: MAX_PARTITIONS
-        sim.system.parameter_validation: MAX_CHECKED_RUNS
+        sim.system.systems: MAX_CHECKED_RUNS
         sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
         sim.linear.linearisation: CACHED_PLANTS
         sim.run.lane_blocks: MOST_CACHED_LIBRARIES PROGRESS_INTERVAL_S THREAD_START_S
-        sim.realtime.drive_history: MOST_CHANGES
+        sim.realtime.realtime_memory: MOST_CHANGES
     """,
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
@@ -159,7 +159,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.steps: MAX_INLINE_SYMBOLS
         graph.store_coverage: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
-        sim.realtime.deadline_text: BAR_CHARACTERS
+        sim.realtime.deadlines: BAR_CHARACTERS
         sim.linear.linearisation: MAX_PRINTED_COLUMNS
         sim.linear.modes: MOST_NAMED_JOINTS NAMED_AMPLITUDE_RATIO
     """,
@@ -179,7 +179,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.system.rolled_element_forces: FRAME_NUMBERS
         sim.run.record_builder: UNRESOLVED
         sim.run.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
-        sim.realtime.thread_priority: MLOCKALL_FLAGS THREAD_PRIORITY
+        sim.realtime.realtime_memory: MLOCKALL_FLAGS THREAD_PRIORITY
     """,
 }
 

@@ -32,7 +32,7 @@ from bellcrank.forces import (
 )
 from bellcrank.graph import Recursion
 from bellcrank.model import Mechanism
-from bellcrank.sim.program import element_stability
+from bellcrank.sim.program import step_limits
 from bellcrank.sim.run.simulator import Simulator
 from trees import close, few, random_tree, trees
 
@@ -229,7 +229,7 @@ def test_element_frequencies_agree_without_the_mass_matrix(m: Mechanism) -> None
         return
     elements = everything(m, pairs)
     close(
-        element_stability._frequencies_by_bodies(m.tree, m, elements, q),
-        element_stability._frequencies_by_matrix(m.tree, m, elements, q),
+        step_limits._frequencies_by_bodies(m.tree, m, elements, q),
+        step_limits._frequencies_by_matrix(m.tree, m, elements, q),
         1e-8,
     )

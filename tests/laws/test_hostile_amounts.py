@@ -23,7 +23,7 @@ from bellcrank import actuators, control, gym, identify
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.cli import app
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.sim import quantity_checks
+from bellcrank.sim import run_arguments
 
 PATIENCE = 10.0  # seconds; a call that does any work for such a number takes hours
 NO_DURATION = {
@@ -274,11 +274,11 @@ def test_excessive_counts_raise_with_the_bound(tmp_path: Path) -> None:
 
 
 def test_bounds_are_those_of_the_documentation() -> None:
-    assert quantity_checks.whole_multiple("seconds", 1e6, 1e-3, "step") == 10**9
-    assert quantity_checks.duration("seconds", np.float32(0.5)) == 0.5
-    assert quantity_checks.duration("seconds", np.array(2)) == 2.0
-    assert quantity_checks.count("runs", np.int64(3)) == 3
-    assert quantity_checks.delay("delay", 0) == 0.0
+    assert run_arguments.whole_multiple("seconds", 1e6, 1e-3, "step") == 10**9
+    assert run_arguments.duration("seconds", np.float32(0.5)) == 0.5
+    assert run_arguments.duration("seconds", np.array(2)) == 2.0
+    assert run_arguments.count("runs", np.int64(3)) == 3
+    assert run_arguments.delay("delay", 0) == 0.0
 
 
 COMMANDS = {

@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.sim.constraints import loop_state
+from bellcrank.sim.constraints import loop_closure
 from bellcrank.sim.constraints.loop_closure import LoopClosure
 
 
@@ -35,10 +35,10 @@ def test_many_starts_close_as_each_one_alone() -> None:
 def test_invalid_start_is_named() -> None:
     s, q, v = starts(3)
     tree, loops = s.system.mechanism.tree, s.dynamics.closure.dynamics.analysis  # type: ignore[attr-defined]
-    assert loop_state.acceptable_starts(tree, loops, q, v).all()
+    assert loop_closure.acceptable_starts(tree, loops, q, v).all()
     for bad, words in ((q, r"q0 \(run 1\) does not close"), (v, r"v0 \(run 1\) opens")):
         worse = [np.array(q), np.array(v)]
         worse[0 if bad is q else 1][1, 0] += 0.01
-        assert loop_state.acceptable_starts(tree, loops, *worse).tolist() == [True, False, True]
+        assert loop_closure.acceptable_starts(tree, loops, *worse).tolist() == [True, False, True]
         with pytest.raises(InputError, match=words):
             s.dynamics.closure.checked(np.concatenate(worse, axis=1), np.zeros((3, 0)))

@@ -21,9 +21,8 @@ from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.sim.program import step_check
-from bellcrank.sim.program.element_stability import check_steps
-from bellcrank.sim.program.mode_stability import decay, is_unstable, oscillator
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.program.step_limits import check_steps, decay, is_unstable, oscillator
+from bellcrank.sim.system.observed_columns import nominals
 from bellcrank.sim.system.systems import System, system
 from trees import few, random_tree
 

@@ -15,7 +15,7 @@ from bellcrank.actuators import PD
 from bellcrank.control import Leg, Trot
 from bellcrank.forces import feet
 from bellcrank.sim.program import step_check
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.system.observed_columns import nominals
 from prose import ROOT, blocks
 
 FOLDERS = [Path(p) / "cmeel.prefix/share/example-robot-data/robots" for p in sys.path]

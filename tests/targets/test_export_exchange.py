@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.actuators import HydraulicCylinder, ProportionalValve
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.system.observed_columns import nominals
 from targets.test_c99 import needs_cc
 from targets.test_export_fmu import instance
 

@@ -255,7 +255,7 @@ def test_no_ticks_no_change() -> None:
 def test_many_blocks_on_some_threads(threads: int) -> None:
     """Several threads run a number of runs that is no multiple of the lanes; shares grow, and reach one."""
     p, told = program("all"), []
-    code, runs = CompiledProgram(p, LANES[-1]).prepared(), 5 * LANES[-1] + 3
+    code, runs = CompiledProgram(p, LANES[-1]), 5 * LANES[-1] + 3
     blocks, references = [], []
     for k in range(0, runs, LANES[-1]):
         s, inputs = begun(LANES[-1], [30, 11, 4], seed=k)
@@ -281,7 +281,7 @@ def test_many_blocks_on_some_threads(threads: int) -> None:
 def test_ctrl_c_returns_all_blocks() -> None:
     """Ctrl-C returns all blocks: finished ones, the running one, and those that had not begun."""
     p = program("plain")
-    code = CompiledProgram(p, 1).prepared()
+    code = CompiledProgram(p, 1)
     made = []
     for k in range(4):
         s, _ = begun(1, [1000 if k else 3], seed=k)

@@ -145,7 +145,7 @@ def test_only_touched_memory_is_locked() -> None:
     """
     program = (
         "import mmap, resource\n"
-        "from bellcrank.sim.realtime.thread_priority import _lock_memory\n"
+        "from bellcrank.sim.realtime.realtime_memory import _lock_memory\n"
         "kept = mmap.mmap(-1, 1 << 30)\n"
         "def resident():\n    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
         "before = resident()\n"

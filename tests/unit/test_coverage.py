@@ -20,7 +20,7 @@ from bellcrank.graph import loop_levels, loop_rolling, trace
 from bellcrank.graph.cells import LoopBody
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.scalar import sin
-from bellcrank.sim.system import rolled_frame_motion
+from bellcrank.sim.system import external_forces
 from laws.test_loop_rolling import N, stepped
 
 SHAPES = {"a": (2, 3), "b": ()}
@@ -121,7 +121,7 @@ def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_values_without_a_slot_are_not_read() -> None:
     """Frames on the ground have no slot in a recursion: it may be called, but is no kernel by itself."""
     m = bc.zoo.chain(3)
-    frames = rolled_frame_motion.outward_graph(m, ["link2", "ground"])
+    frames = external_forces.outward_graph(m, ["link2", "ground"])
     assert not frames.stored.all()
     with pytest.raises(CompileError, match='18 of 36 elements of "frames"'):
         recursion_module.source(frames, 8, "float64")

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from bellcrank.cli import drive, screen
-from bellcrank.sim.realtime import deadline_text as text
+from bellcrank.sim.realtime import deadlines as text
 
 TIMES = {"count": 6, "min": 5e-7, "mean": 2e-6, "p50": 1e-6, "p99": 9e-6, "max": 9.5e-6}
 BINS = {"edges": [5e-7, 6e-7, 1e-6, 2e-6, 4e-6, 8e-6, 16e-6], "counts": [1, 2, 2, 0, 0, 1]}

@@ -12,10 +12,9 @@ import pytest
 import bellcrank as bc
 from bellcrank.emit.cpu.realtime_block import HISTOGRAM_BINS, bin_edges
 from bellcrank.errors import InputError
-from bellcrank.sim.realtime import thread_priority
-from bellcrank.sim.realtime.drive_history import RowStore
+from bellcrank.sim.realtime import realtime_memory
 from bellcrank.sim.realtime.realtime_drive import Drive
-from bellcrank.sim.realtime.realtime_memory import Clock
+from bellcrank.sim.realtime.realtime_memory import Clock, RowStore
 from waiting import wait
 
 MS = 1_000_000  # nanoseconds
@@ -311,9 +310,9 @@ def test_missing_permissions_are_reported(
         raise OSError(12, "Cannot allocate memory")
 
     system = Refused(permits, cores)
-    monkeypatch.setattr("bellcrank.sim.realtime.thread_priority.os", system)
-    monkeypatch.setattr("bellcrank.sim.realtime.thread_priority._lock_memory", refused)
-    with thread_priority.realtime_priority(asked) as found:
+    monkeypatch.setattr("bellcrank.sim.realtime.realtime_memory.os", system)
+    monkeypatch.setattr("bellcrank.sim.realtime.realtime_memory._lock_memory", refused)
+    with realtime_memory.realtime_priority(asked) as found:
         assert system.calls == calls
         assert len(found) == len(notes)
         for text, part in zip(found, notes, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.actuators import DCMotor, HydraulicMotor, ProportionalValve, StateVariable
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.system.observed_columns import nominals
 
 
 def by_name(s: bc.System) -> dict[str, float]:

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import PD, PID
-from bellcrank.sim.quantity_checks import whole_multiple
+from bellcrank.sim.run_arguments import whole_multiple
 from waiting import wait
 
 HERE = __file__

@@ -16,7 +16,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import atomic_file, memory_limits
 from bellcrank.emit.cpu import machine_code
-from bellcrank.sim.realtime import realtime_memory, thread_priority
+from bellcrank.sim.realtime import realtime_memory
 
 
 def test_a_drive_by_pythons_clock_is_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,8 @@ def test_system_without_priorities_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
     for name in ("sched_setscheduler", "sched_getaffinity", "sched_setaffinity"):
         monkeypatch.delattr(os, name)
-    monkeypatch.setattr(thread_priority.ctypes, "CDLL", nameless)
-    with thread_priority.realtime_priority() as notes:
+    monkeypatch.setattr(realtime_memory.ctypes, "CDLL", nameless)
+    with realtime_memory.realtime_priority() as notes:
         told = "\n".join(notes)
     assert "no SCHED_FIFO" in told
     assert "memory is not locked" in told

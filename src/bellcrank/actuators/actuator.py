@@ -29,7 +29,7 @@ class StateVariable:
     initial : float, default 0.0
         Value at the start of a run.
     nominal : Scalar, default 0.0
-        Typical magnitude, used as a scale for errors (sim/system/nominal_values.py); 0 if unknown.
+        Typical magnitude, used as a scale for errors (sim/system/observed_columns.py); 0 if unknown.
     """
 
     name: str

@@ -18,7 +18,7 @@ from bellcrank.cli.options import option
 from bellcrank.errors import InputError
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import visible
-from bellcrank.sim.realtime.deadline_text import full_text, one_line, summary
+from bellcrank.sim.realtime.deadlines import full_text, one_line, summary
 
 if TYPE_CHECKING:
     from bellcrank.record.growing_files import RecordFiles
@@ -53,7 +53,7 @@ def drive(
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings, compile_warning
     from bellcrank.excavators.machines import MACHINES
-    from bellcrank.sim.quantity_checks import duration
+    from bellcrank.sim.run_arguments import duration
 
     if not 0 <= port < 65536:
         raise InputError(f"--port {port}: expected 0 to 65535.")

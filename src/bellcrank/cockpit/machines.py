@@ -25,7 +25,7 @@ from bellcrank.integrate import integrator
 from bellcrank.model import Mechanism
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import RATES, units
-from bellcrank.sim.program.mode_stability import check_modes
+from bellcrank.sim.program.step_limits import check_modes
 from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.view.scene import typical_length

@@ -19,7 +19,7 @@ from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.exporting.webassembly import write_wasm
 from bellcrank.quoting import name_problem
 from bellcrank.sim.program.events import Event
-from bellcrank.sim.quantity_checks import duration
+from bellcrank.sim.run_arguments import duration
 from bellcrank.sim.settings import Solver, grouped_settings
 
 EXPORT_FORMATS = ("c", "fmu2", "fmu3", "casadi", "wasm", "page")

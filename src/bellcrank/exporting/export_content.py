@@ -22,9 +22,8 @@ from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
-from bellcrank.sim.quantity_checks import duration, positive
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import as_tuple
+from bellcrank.sim.run_arguments import as_tuple, duration, positive
 from bellcrank.sim.run_arguments import initial_state as start_state
 from bellcrank.sim.settings import DEFAULT_STEP_S, DEFAULT_TOLERANCE, Solver, has_adaptive_steps, with_shortcuts
 from bellcrank.sim.system.sampling import check_sampling as check_samples

@@ -28,7 +28,7 @@ from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline
 from bellcrank.graph.recursion import recursions
 from bellcrank.nodes.tape import Tape
-from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL
+from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL
 
 DERIVATIVE_INPUTS = ("y", "u", "p")  # derivatives exist with respect to these
 COST_REMEDY = "Its derivatives are written out: take fewer bodies, or the C package, which has none unless asked."

@@ -21,7 +21,7 @@ from bellcrank.exporting.export_content import Export
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, stem
-from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL
+from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL
 from bellcrank.version import __version__
 
 TYPES_TEMPLATE = """/** {title} */

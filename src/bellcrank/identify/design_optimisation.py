@@ -18,8 +18,8 @@ from bellcrank.identify.model_runs import run_points, start_defaults, start_elem
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
-from bellcrank.sim.quantity_checks import count, duration
 from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.run_arguments import count, duration
 from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.studies.distributions import Range
 

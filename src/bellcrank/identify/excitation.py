@@ -27,7 +27,7 @@ from bellcrank.model import Mechanism
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import cell
 from bellcrank.random_seeds import generator
-from bellcrank.sim import quantity_checks
+from bellcrank.sim import run_arguments
 
 Array = np.ndarray[Any, Any]
 # rad/s and rad/s^2 without limits; robot files never limit accelerations.
@@ -128,10 +128,10 @@ def excite(
         raise InputError(
             f'"{m.name}" has quaternions; exciting trajectories are for trees of one-coordinate joints, or for loops.'
         )
-    seconds, rate = quantity_checks.duration("seconds", seconds), quantity_checks.rate("rate", rate)
-    quantity_checks.check_work("seconds", seconds, 1.0 / rate, quantity_checks.MAX_SAMPLES)
-    harmonics = quantity_checks.count("harmonics", harmonics, MAX_HARMONICS)
-    tries = quantity_checks.count("tries", tries, MAX_TRIES)
+    seconds, rate = run_arguments.duration("seconds", seconds), run_arguments.rate("rate", rate)
+    run_arguments.check_work("seconds", seconds, 1.0 / rate, run_arguments.MAX_SAMPLES)
+    harmonics = run_arguments.count("harmonics", harmonics, MAX_HARMONICS)
+    tries = run_arguments.count("tries", tries, MAX_TRIES)
     optimize = optional_import("scipy.optimize", "study", "exciting trajectories")
     series = _LoopSeries(base, seconds, harmonics, Branch(m, base.actuated, base.at)) if m.loops else _FourierSeries(
         base, seconds, harmonics, *_ranges(m, range(m.nv), range(m.nv)))  # fmt: skip

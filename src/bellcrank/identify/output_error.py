@@ -19,9 +19,8 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.identify.experiments import Experiment, experiments, time_derivative
 from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
-from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import as_tuple, real_number
+from bellcrank.sim.run_arguments import MAX_EXPERIMENT_STEPS, as_tuple, check_work, count, duration, real_number
 from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.sim.system.systems import System

@@ -1,12 +1,18 @@
-"""Checks of arguments: numbers, lists and unique names; named vectors; starts, inputs and parameters of runs.
+"""Checks of what users give: numbers, lists, names, functions; and starts, inputs and parameters of runs.
 
-Starts, inputs and parameters are broadcast to the shape of the batch.
+Durations, counts and rates that users give pass through these functions wherever a run, stepper, drive, fit, study,
+gradient, export or command accepts them. A value that passes is a plain number that can be computed with. The limits on
+work are far above any useful run: exceeding one means a mistaken unit.
+
+A function of the user is called during tracing, with errors that name the user's line and the remedy. Starts, inputs
+and parameters are broadcast to the shape of the batch.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +20,155 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from bellcrank.errors import InputError, brief, unknown
+from bellcrank.graph import Node
+from bellcrank.graph.purity import call_checked_pure
 from bellcrank.memory_limits import check_array_memory, check_memory
+from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import name_problem
-from bellcrank.scalar import Scalar, float_array
+from bellcrank.scalar import Scalar, float_array, is_real, is_whole
 from bellcrank.sequences import sequence_elements
-from bellcrank.sim.quantity_checks import count, duration
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System
+
+MAX_SECONDS = 1e12  # 32,000 years
+MAX_STEPS = 1e12  # steps of one run, which Ctrl-C ends: three hours at 10 ns per step
+MAX_STEPS_PER_CALL = 1e8  # steps of a call that cannot be interrupted: an action of a stepper, an FMU or WebAssembly
+MAX_EXPERIMENT_STEPS = 1e8  # steps of an experiment that is simulated many times: 28 hours at 1 ms
+MAX_SAMPLES = 1e7  # samples of a generated motion
+MAX_COUNT = 10**12
+MAX_RATE_HZ = 1e9  # events a second
+
+
+def positive(name: str, value: Any, unit: str) -> float:
+    """Return `value`, a finite number above zero; `name` and `unit` appear in the message of the error."""
+    if not _is_number(value) or not (math.isfinite(x := _float(value)) and x > 0.0):
+        raise InputError(f"{name} is {brief(value)}; expected a number above zero{unit}.")
+    return x
+
+
+def duration(name: str, value: Any) -> float:
+    """Return `value`, a duration in seconds above zero and at most MAX_SECONDS; `name` is its name in the error."""
+    x = positive(name, value, ", in seconds")
+    if x > MAX_SECONDS:
+        raise InputError(f"{name} is {x:g} s; expected at most {MAX_SECONDS:g} s. Is it in seconds?")
+    return x
+
+
+def delay(name: str, value: Any) -> float:
+    """Return `value`, a duration in seconds that may also be zero; `name` is its name in the error."""
+    if _is_number(value) and _float(value) == 0.0:
+        return 0.0
+    if not _is_number(value) or not _float(value) > 0.0:
+        raise InputError(f"{name} is {brief(value)}; expected seconds from 0.")
+    return duration(name, value)
+
+
+def rate(name: str, value: Any, unit: str = "Hz", least: float = 0.0, most: float = MAX_RATE_HZ) -> float:
+    """Return a rate above zero, between `least` and `most`.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        The rate that the user gave.
+    unit
+        Unit: "Hz" or "periods a second".
+    least
+        Smallest rate that is accepted.
+    most
+        Largest rate that is accepted.
+    """
+    x = positive(name, value, f", in {unit}" if unit == "Hz" else f", {unit}")
+    if not least <= x <= most:
+        raise InputError(f"{name} is {x:g}; expected {least:g} to {most:g} {unit}.")
+    return x
+
+
+def count(name: str, value: Any, most: float = MAX_COUNT, items: str = "") -> int:
+    """Return a whole number from 1 to `most`.
+
+    Parameters
+    ----------
+    name
+        Name of the argument in the error.
+    value
+        The number that the user gave.
+    most
+        Largest number that is accepted.
+    items
+        The counted items, for the message (" of periods").
+    """
+    if not is_whole(value) or value < 1:
+        raise InputError(f"{name} is {brief(value)}; expected a whole number{items} from 1.")
+    number = int(value)
+    if number > most:
+        raise InputError(f"{name} is {brief(value)}; expected at most {most:.0f}.")
+    return number
+
+
+def whole_multiple(name: str, total: float, part: float, part_name: str, most: float = MAX_STEPS) -> int:
+    """Return total / part, which must be a whole number.
+
+    Parameters
+    ----------
+    name
+        Name of the total in the error.
+    total
+        Duration, s.
+    part
+        Duration of one part, s.
+    part_name
+        Name of the part in the error.
+    most
+        Largest quotient that is accepted.
+    """
+    if not abs(total / part) <= most:
+        raise InputError(
+            f"{name} is {total:g} s, and the {part_name} of {part:g} s is too short for that: it takes "
+            f"{total / part:g} of them; expected at most {most:g}."
+        )
+    n = round(total / part)
+    if n < 1 or abs(n * part - total) > 1e-6 * part:
+        near = max(1, n)
+        raise InputError(
+            f"{name} is {total:g} s, which is {total / part:.6g} times the {part_name} of {part:g} s; expected a whole "
+            f"number. Take {name} {near * part:.12g} or a {part_name} of {total / near:.12g}."
+        )
+    return n
+
+
+def check_work(name: str, total: float, part: float, most: float = MAX_STEPS) -> None:
+    """Raise an InputError if `total` seconds take more than `most` steps of `part` seconds; `name` is its name."""
+    if not total / part <= most:
+        raise InputError(
+            f"{name} is {total:g} s, which takes {total / part:.3g} steps of {part:g} s; expected at most {most:g}. "
+            "Is it in seconds?"
+        )
+
+
+def step_count(total: float, part: float) -> float:
+    """Return total / part, rounded where it is whole except for rounding errors.
+
+    `total` and `part` are in seconds. The result is at most 1e15, more than any run has.
+    """
+    n = min(total / part, 1e15)
+    return float(round(n)) if abs(n - round(n)) <= 1e-9 * n else n
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
+    return is_real(value)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
 
 Array = np.ndarray[Any, Any]
 LIMIT_TOLERANCE = 1e-6  # part of its range by which rounding, as of float32, may put a state outside its limits
@@ -72,6 +219,13 @@ def real_number(name: str, value: Any) -> float:
     return float(array)
 
 
+def check_known(what: str, kind: str, names: Iterable[Any], known: Iterable[str]) -> None:
+    """Raise an InputError that begins with `what` if one of `names`, each that of a `kind`, is not in `known`."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what}: {unknown(kind, name, known)}")
+
+
 def check_unique_names(kind: str, names: Sequence[str]) -> None:
     """Raise an InputError if one of `names` is empty, invalid or given twice; `kind` is the kind of item they name."""
     for name in names:
@@ -92,8 +246,7 @@ class NamedVector(NDArrayOperatorsMixin, Sequence[Scalar]):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
-            if key not in self.names:
-                raise InputError(f"{self.what}: {unknown('element', key, self.names)}")
+            check_known(self.what, "element", [key], self.names)
             return self.values[self.names.index(key)]
         try:
             return self.values[key]
@@ -138,9 +291,7 @@ def vector_argument(name: str, value: Any, names: Sequence[str], default: Any) -
     if value is None:
         return base
     if isinstance(value, Mapping):
-        for key in value:
-            if key not in names:
-                raise InputError(f"{name}: {unknown('element', key, names)}")
+        check_known(name, "element", value, names)
         values_by_name = {key: real_array(f"{name}[{key!r}]", x) for key, x in value.items()}
         try:
             shape = np.broadcast_shapes(*(x.shape for x in values_by_name.values()))
@@ -218,9 +369,7 @@ def input_table(s: System, values_by_name: Mapping[str, Any] | None, interval: f
         raise InputError(
             f"inputs is {values_by_name!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}."
         )
-    for name in values_by_name:
-        if name not in s.inputs:
-            raise InputError(f"inputs: {unknown('input', name, s.inputs)}")
+    check_known("inputs", "input", values_by_name, s.inputs)
     missing = [name for name in s.inputs if name not in values_by_name and name not in s.defaults]
     if missing:
         raise InputError(
@@ -266,11 +415,8 @@ class RunArguments:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")
         size = 8.0 * self.runs * (y.shape[-1] + math.prod(table.shape[-2:]) + p.shape[-1])
         check_memory(f"the start of {self.runs} runs", size, "take a smaller batch")
-        self.y, self.table, self.parameters = (
-            self._for_each_run(y, 1),
-            self._for_each_run(table, 2),
-            self._for_each_run(p, 1),
-        )
+        self.y, self.parameters = self._for_each_run(y, 1), self._for_each_run(p, 1)
+        self.table = self._for_each_run(table, 2)
 
     def _for_each_run(self, x: Array, inner_axes: int) -> Array:
         """Return `x` for each run; `inner_axes` is the number of its trailing axes that are not axes of the batch."""
@@ -283,3 +429,87 @@ class RunArguments:
             raise InputError(
                 f"input_step is {self.hold:g} s, shorter than the step of {h:g} s; inputs hold for whole steps."
             )
+
+
+def call_user_function(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
+    """Return function(*args), or raise an error that states that it was being traced, and at which line.
+
+    The function is called twice, to check that its result depends on its arguments only (graph/purity.py).
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    function
+        The user's function.
+    *args
+        Its arguments.
+    expected
+        Its signature, for messages.
+    """
+    check_argument_count(what, function, len(args), expected)
+    return call_checked_pure(what, function, function, *args)
+
+
+def check_argument_count(what: str, function: Callable[..., Any], count: int, expected: str) -> None:
+    """Raise an InputError if a function does not accept the given number of arguments.
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    function
+        The user's function.
+    count
+        Number of arguments.
+    expected
+        Its signature, for messages.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError, OverflowError):  # a function that is not written in Python may have no signature
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise InputError(f"{what} takes {signature}; expected {count} arguments: {expected}.") from None
+
+
+def named_scalars(what: str, value: Any, names: Sequence[str]) -> list[Scalar]:
+    """Return one scalar for each name.
+
+    Parameters
+    ----------
+    what
+        Description of the function, for messages.
+    value
+        A list, an array, a mapping by name (missing names are 0), or one scalar.
+    names
+        Names of the expected numbers.
+    """
+    if isinstance(value, Mapping):
+        check_known(f"{what} returned a value with an unexpected name", "element", value, names)
+        value = [value.get(name, 0.0) for name in names]
+    if value is None:
+        raise InputError(f"{what} returned nothing; expected {expected_numbers(names)}.")
+    is_sequence = (isinstance(value, Sequence) and not isinstance(value, str)) or np.ndim(value) > 0
+    scalars = list(value) if is_sequence else [value]
+    if len(scalars) != len(names):
+        raise InputError(f"{what} returned {len(scalars)} numbers; expected {expected_numbers(names)}.")
+    for name, x in zip(names, scalars, strict=True):
+        if isinstance(x, (int, float, np.number)) and not np.isfinite(x):
+            raise InputError(f'{what} returned {x} for "{name}"; expected finite numbers.')
+        if isinstance(x, Node) and x.op in COMPARISONS:
+            raise InputError(
+                f'{what} returned a comparison for "{name}"; expected a number: the difference of its two sides, or '
+                "where(condition, 1.0, 0.0)."
+            )
+        non_scalars = (bool, np.bool_, complex, np.complexfloating, np.ndarray, Sequence, set)
+        if not hasattr(x, "__sub__") or isinstance(x, non_scalars):
+            raise InputError(f'{what} returned {x!r} for "{name}"; expected one real number.')
+    return scalars
+
+
+def expected_numbers(names: Sequence[str]) -> str:
+    """Return the number of `names` and the names, as text."""
+    return f"{len(names)} number{'' if len(names) == 1 else 's'}: {', '.join(names) or 'none'}"

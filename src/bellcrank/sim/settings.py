@@ -17,7 +17,7 @@ from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
 from bellcrank.memory_limits import UNCHECKED_BYTES, check_memory
-from bellcrank.sim.quantity_checks import MAX_STEPS, count, duration, positive, step_count, whole_multiple
+from bellcrank.sim.run_arguments import MAX_STEPS, count, duration, positive, step_count, whole_multiple
 
 FORMS = ("auto", "minimal", "projected", "lagrange")
 
@@ -166,9 +166,7 @@ def check_keywords(caller: type, parts: Mapping[str, Any], system: Callable[...,
         if name in known:
             continue
         groups = {"solver": Solver, "saving": Saving, "where": Where}
-        group = next(
-            (word for word, kind in groups.items() if word in own and name in (f.name for f in fields(kind))), ""
-        )
+        group = next((word for word, kind in groups.items() if word in own and hasattr(kind, name)), "")
         hint = f" Give {group}=bellcrank.{groups[group].__name__}({name}=...)." if group else ""
         raise InputError(f"{caller.__name__}: {unknown('argument', name, known)}{hint}")
 
@@ -279,32 +277,20 @@ def make_plan(
     """
     seconds = duration("seconds", seconds)
     where, with_rows, adaptive = available_target(where), keeps_rows(saving), has_adaptive_steps(integrator, solver)
-    h = (
-        duration("step", solver.step)
-        if solver.step is not None
-        else min(DEFAULT_STEP_S, seconds / 100 if adaptive else DEFAULT_STEP_S)
-    )
+    usual_step = min(DEFAULT_STEP_S, seconds / 100) if adaptive else DEFAULT_STEP_S
+    h = usual_step if solver.step is None else duration("step", solver.step)
     tolerance = positive("tolerance", solver.tolerance, "") if solver.tolerance is not None else DEFAULT_TOLERANCE
     steps = 0 if adaptive else whole_multiple("seconds", seconds, h, "step")
     row_interval, every_step = _row_interval(saving.every, seconds, h, adaptive), saving.every == "step"
     stride = 1 if adaptive or every_step else whole_multiple("every", row_interval, h, "step")
     max_steps = _step_limit(solver.max_steps, adaptive or events > 0, seconds, steps)
-    plan = Plan(
-        seconds,
-        adaptive,
-        h,
-        tolerance,
-        steps,
-        row_interval,
-        stride,
-        every_step,
-        with_rows,
-        events,
-        max_steps,
-        solver.resolve,
-        where,
-    )
-    _check_float32(plan)
+    rows = row_interval, stride, every_step, with_rows
+    plan = Plan(seconds, adaptive, h, tolerance, steps, *rows, events, max_steps, solver.resolve, where)
+    if where.dtype == "float32" and plan.mode is not None:
+        raise InputError(
+            "float32 does not resolve times as finely as adaptive steps and events need; "
+            'give dtype="float64", or fixed steps (step=...) without events.'
+        )
     return plan
 
 
@@ -370,13 +356,3 @@ def _step_limit(max_steps: int | None, open_ended: bool, seconds: float, steps: 
             "there are no events. It goes with adaptive steps (tolerance=...) or events."
         )
     return float(count("max_steps", max_steps, MAX_STEPS))
-
-
-def _check_float32(plan: Plan) -> None:
-    if plan.where.dtype != "float32":
-        return
-    if plan.mode is not None:
-        raise InputError(
-            "float32 does not resolve times as finely as adaptive steps and events need; "
-            'give dtype="float64", or fixed steps (step=...) without events.'
-        )

@@ -21,9 +21,8 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
 from bellcrank.sim.program.events import Event
-from bellcrank.sim.quantity_checks import count, duration, whole_multiple
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.run_arguments import RunArguments, as_tuple, count, duration, whole_multiple
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, StudyProgress, computed_chunks, dask_client

@@ -32,7 +32,6 @@ from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
 from bellcrank.model import Loop, Mechanism, Tree
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
-from bellcrank.sim.constraints import kkt_jacobian
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure, PartitionClosure
 from bellcrank.sim.program.implicit_forces import (
@@ -195,9 +194,8 @@ class LoopedDynamics(Dynamics):
             q, v, _ = self.system.split(new)
             gaps = [e.value for e in loop_equations(self.tree, list(q), list(v))]
             worst = constrained_dynamics.largest_magnitude(gaps)  # unscaled, for the record
-            gap = constrained_dynamics.largest_magnitude(
-                [x * k for x, k in zip(gaps, self._inverse_sizes, strict=True)]
-            )
+            relative = [x * k for x, k in zip(gaps, self._inverse_sizes, strict=True)]
+            gap = constrained_dynamics.largest_magnitude(relative)
             return {"y": new, "measures": [worst, size, conditioning, gap]}
 
         return self.trace("correction", correct, {"y": (self.size,)})
@@ -264,16 +262,12 @@ class LoopedDynamics(Dynamics):
         unit = EPSILON[self.dtype]
         # Distance from a singular configuration at the start of the step.
         start_distance = sqrt(unit / maximum(old["noise"], unit * unit))
-        is_resolved = where(
-            minimum(conditioning, start_distance) > NEAR_DISTANCE, 1.0, self._stages_agree(step, old, corrected["y"])
-        )
+        is_far = minimum(conditioning, start_distance) > NEAR_DISTANCE
+        is_resolved = where(is_far, 1.0, self._stages_agree(step, old, corrected["y"]))
         trouble = where(is_resolved > 0.5, trouble, float(NOT_CLOSED))
         noise = unit / (conditioning * conditioning)
-        return (
-            list(corrected["y"]),
-            trouble,
-            {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise},
-        )
+        measured = {"open": maximum(old["open"], worst), "bound": old["bound"], "noise": noise}
+        return list(corrected["y"]), trouble, measured
 
     def _stages_agree(self, step: Step, old: Mapping[str, Any], y: State) -> Scalar:
         """Return 1 if the stages and the end of a step agree on the motion near a singular configuration, else 0."""
@@ -316,9 +310,10 @@ class MinimalDynamics(LoopedDynamics):
         return constrained_dynamics.minimal(tree, self._inverse, self.mass_operator, self.part, q, v, tau)
 
     def _augmented_response(self, tree: Tree, q: State, added: Rows) -> Callable[[State], State]:
-        reduced = constrained_dynamics.reduce_to_null_space(
-            tree, lambda tree, q: full_matrix(augmented_mass(self.mass_matrix(tree, q), added)), self.part, q
-        )
+        def mass(tree: Tree, q: Any) -> Any:
+            return full_matrix(augmented_mass(self.mass_matrix(tree, q), added))
+
+        reduced = constrained_dynamics.reduce_to_null_space(tree, mass, self.part, q)
         return lambda b: reduced.lift(reduced.solve_reduced(b), [0.0] * tree.nv)
 
     def stage_state(self, y: State) -> State:
@@ -406,9 +401,9 @@ class MultiplierDynamics(LoopedDynamics):
     @cached_property
     def state_jacobian(self) -> Graph:
         """(t, y, u, p) -> df/dy."""
-        if not kkt_jacobian.is_applicable(self):
+        if not slopes.is_applicable(self):
             return super().state_jacobian
-        return kkt_jacobian.implicit_state_jacobian(self, self.stabilisation)
+        return slopes.implicit_state_jacobian(self, self.stabilisation)
 
 
 @final
@@ -509,16 +504,10 @@ def looped_dynamics(
     C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
     C = C * loops.rank.natural(m.nv)
     order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
-    dynamics: LoopedDynamics = FORM_CLASSES[solver.form](
-        system,
-        method,
-        integrals=integrals,
-        implicit=implicit_forces(system, solver),
-        part=constrained_dynamics.CoordinatePartition(loops.rank, order),
-        baumgarte=solver.baumgarte,
-        rounds=stage_iterations(integrator(solver.integrator).order),
-        dtype=dtype,
-    )
+    part = constrained_dynamics.CoordinatePartition(loops.rank, order)
+    kind, rounds = FORM_CLASSES[solver.form], stage_iterations(integrator(solver.integrator).order)
+    parts = system, method, (), integrals, implicit_forces(system, solver)
+    dynamics: LoopedDynamics = kind(*parts, part=part, baumgarte=solver.baumgarte, rounds=rounds, dtype=dtype)
     dynamics.others[order] = dynamics
     return dynamics
 

@@ -48,15 +48,13 @@ def chosen_partitions(dynamics: LoopedDynamics) -> list[LoopedDynamics]:
     """
     m, rank = dynamics.system.mechanism, dynamics.rank
     tree = m.at().tree if m.parameters else m.tree
-    Cs = evaluate_constraints(tree, reachable_configurations(tree, dynamics.analysis)).C[
-        :, list(rank.rows)
-    ] * rank.natural(m.nv)
+    q = reachable_configurations(tree, dynamics.analysis)
+    Cs = evaluate_constraints(tree, q).C[:, list(rank.rows)] * rank.natural(m.nv)
     best = [tuple(choose_pivots(C, dynamics.analysis.pattern, rank)[0]) for C in Cs]
     frequent = Counter(order for order in best if len(order) == rank.rank).most_common(LARGEST_CANDIDATE_COUNT)
     orders = list(dict.fromkeys([dynamics.part.order, *(order for order, _ in frequent)]))
-    sizes = np.array(
-        [[dynamics.closure.partition_cost(C, x) if is_stable(C, x) else np.inf for x in orders] for C in Cs]
-    )
+    cost = dynamics.closure.partition_cost
+    sizes = np.array([[cost(C, x) if is_stable(C, x) else np.inf for x in orders] for C in Cs])
     good = sizes <= np.maximum(SUFFICIENT_E, SUFFICIENT_E_RATIO * sizes.min(axis=1, keepdims=True))
     uncovered, chosen_indices = np.isfinite(sizes).any(axis=1) & ~good[:, 0], [0]
     while len(chosen_indices) < LARGEST_PARTITION_COUNT and uncovered.mean() > NEGLIGIBLE_SHARE:
@@ -104,9 +102,8 @@ class JoinedPartitions:
         self.layout = Layout({**self.inner_layout.fields, "part": 1})
         self.is_single = len(parts) == 1  # no selection is needed
         names = [name for name in programs[0].graphs if name != "observe"]
-        self.graphs = {
-            name: [p.graphs[name] if self.is_single else _guarded(p.graphs[name]) for p in programs] for name in names
-        }
+        graphs = {name: [p.graphs[name] for p in programs] for name in names}
+        self.graphs = graphs if self.is_single else {name: [*map(_guarded, some)] for name, some in graphs.items()}
 
     @cached_property
     def selector(self) -> Graph:
@@ -161,14 +158,11 @@ class JoinedPartitions:
             return self.inner_layout.read(list(self.parts[0].call_with(graph, {"s": s, "u": u})["s"]))
         for k, graph in enumerate(self.graphs[name]):
             is_active = where((part - float(k)) * (part - float(k)) < 0.25, go, 0.0)
-            fields = self.inner_layout.read(
-                list(self.parts[0].call_with(graph, {"s": s, "u": u, "go": is_active})["s"])
-            )
-            selected = (
-                fields
-                if selected is None
-                else {key: select(is_active > 0.0, x, selected[key]) for key, x in fields.items()}
-            )
+            result = self.parts[0].call_with(graph, {"s": s, "u": u, "go": is_active})["s"]
+            fields = self.inner_layout.read(list(result))
+            if selected is not None:
+                fields = {key: select(is_active > 0.0, x, selected[key]) for key, x in fields.items()}
+            selected = fields
         assert selected is not None
         return selected
 

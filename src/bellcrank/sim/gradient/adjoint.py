@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,14 +20,13 @@ from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
-from bellcrank.integrate import integrator as integrator_of
 from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.gradient.adjoint_steps import AdjointSteps
 from bellcrank.sim.gradient.adjoint_sweeps import (
+    AdjointSteps,
     AdjointTask,
     GpuSweeps,
     LaneSweeps,
@@ -37,13 +36,12 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
     stretch_length,
 )
 from bellcrank.sim.program.events import Event
-from bellcrank.sim.program.step_limits import check_fixed_steps, check_gradient_counts
+from bellcrank.sim.program.step_limits import check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
-from bellcrank.sim.quantity_checks import step_count
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
-from bellcrank.sim.run.simulator import system_dynamics
-from bellcrank.sim.run_arguments import RunArguments, as_tuple
+from bellcrank.sim.run.simulator import PreparedSystem, system_dynamics
+from bellcrank.sim.run_arguments import RunArguments, as_tuple, check_known, step_count
 from bellcrank.sim.settings import (
     Plan,
     RunOptions,
@@ -59,13 +57,13 @@ from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.systems import Control, System, system
 
 Array = np.ndarray[Any, Any]
-Made = TypeVar("Made")
+
 # Coordinate partitions that are tried, and states by which each one is chosen.
 MAX_PARTITIONS, MAX_PARTITION_STATES = 4, 16
 
 
 @explain_methods("__init__", "run")
-class Adjoint:
+class Adjoint(PreparedSystem):
     """Gradients of a scalar of the runs of one system; compiled on first use, for any number of runs.
 
     Parameters
@@ -102,8 +100,8 @@ class Adjoint:
     ) -> None:
         check_keywords(Adjoint, parts, system)
         short = {"integrator": integrator, "method": method, "form": form}
-        self.solver, _, self.where = grouped_settings(short, solver, None, where)
-        plant = system(mechanism, **parts)
+        groups = grouped_settings(short, solver, Saving(keep="final"), where)
+        super().__init__(system(mechanism, **parts), groups)
         if len(as_tuple("events", events, "events")):
             raise InputError(
                 "events: a run with events has no gradient, because they change the state, or end the run, at times "
@@ -111,12 +109,10 @@ class Adjoint:
             )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
-        self.system, self._running = with_cost_column(plant, "running", running)
+        self.system, self._running = with_cost_column(self.system, "running", running)
         self.system, self._final = with_cost_column(self.system, "final", final)
-        self.integrator = integrator_of(self.solver.integrator)
         integrals = (Integral(self._running),) if self._running else ()
         self.dynamics = system_dynamics(self.system, self.solver, (), integrals)
-        self._cache: dict[Any, Any] = {}
         self.steps = self._adjoint_steps(self.dynamics)
 
     def _adjoint_steps(self, dynamics: Dynamics) -> AdjointSteps:
@@ -186,23 +182,19 @@ class Adjoint:
         """
         check_options(settings, ("every", "keep", "max_steps"))
         solver, where = with_shortcuts(self.solver, settings), with_shortcuts(self.where, settings)
-        plan = make_plan(seconds, self.integrator, 0, solver, Saving(keep="final"), where)
+        plan = make_plan(seconds, self.integrator, 0, solver, self.saving, where)
         if plan.adaptive:
             raise InputError(
                 f"a gradient needs fixed steps, and {self.integrator.name} would choose its own by an error estimate: "
                 "give step=... and no tolerance."
             )
         arguments = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
-        arguments.check_inputs(plan.h, False)
-        check_gradient_counts(
-            self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, arguments.table.shape[1]
-        )
-        check_fixed_steps(self.dynamics, self.integrator, plan.h, arguments.y[0])
+        lines = arguments.table.shape[1]
+        check_gradient_counts(self.system, plan.h, plan.where.dtype, plan.steps, arguments.hold, lines)
         backend, line_steps = self._backend(plan.where, arguments.runs), step_count(arguments.hold, plan.h)
         size = 8 * arguments.runs * (2 * self.dynamics.size + arguments.table[0].size + arguments.parameters.shape[-1])
         check_memory(f"a gradient of {arguments.runs} runs", size, "take a smaller batch")
-        closure = self.dynamics.closure
-        y = self.dynamics.initial_state(self.dynamics.checked_start(arguments.y, arguments.parameters))
+        closure, y = self.dynamics.closure, self._checked_states(plan, arguments, parameters)
         states, free = y, arguments.parameters  # those that the coordinate partition must suit
         for _ in range(MAX_PARTITIONS):
             steps = self._adjoint_steps(closure.common_dynamics(states, free))
@@ -214,17 +206,16 @@ class Adjoint:
                 break
             states = np.concatenate([states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
             free = np.concatenate([free[:MAX_PARTITION_STATES], arguments.parameters[stuck]])
-        return self._named_gradient(
-            self._independent_weights(steps, weights, task), arguments, input_step is not None, steps
-        )
+        weights = self._independent_weights(steps, weights, task)
+        return self._named_gradient(weights, arguments, input_step is not None, steps)
 
     def _all_weights(self, steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, plan: Plan) -> Weights:
         """Return the weights of all runs, computed in groups of runs."""
 
+        weigh = partial(self._final_weights, steps.dynamics, plan.seconds)
+
         def some(runs: Array) -> Weights:
-            return pull_back(
-                steps, backend, task.subset(runs), partial(self._final_weights, steps.dynamics, plan.seconds)
-            )
+            return pull_back(steps, backend, task.subset(runs), weigh)
 
         shares, threads = task.run_groups(backend.concurrent_runs(task, steps.note_layout.size)), plan.where.threads
         if threads == 1 or len(shares) == 1 or plan.where.target == "cuda":
@@ -255,13 +246,7 @@ class Adjoint:
         return self._cached((program, dtype), lambda: GpuProgram(program, dtype))
 
     def _compiled(self, lanes: int, program: Program) -> CompiledProgram:
-        return self._cached((program, lanes), lambda: CompiledProgram(program, lanes).prepared())
-
-    def _cached(self, key: Any, make: Callable[[], Made]) -> Made:
-        if key not in self._cache:
-            self._cache[key] = make()
-        entry: Made = self._cache[key]
-        return entry
+        return self._cached((program, lanes), lambda: CompiledProgram(program, lanes))
 
     def _final_weights(self, dynamics: Dynamics, t: float, y: Array, u: Array, p: Array) -> Weights:
         lost = np.asarray(~np.isfinite(y).all(axis=1))  # a kernel does not accept these
@@ -274,35 +259,28 @@ class Adjoint:
         return Weights(value, results["g_y"], by_p, by_u, 0.0 * value, nothing)
 
     def _named_gradient(
-        self, weights_at_start: Weights, arguments: RunArguments, sampled: bool, steps: AdjointSteps
+        self, weights: Weights, arguments: RunArguments, sampled: bool, steps: AdjointSteps
     ) -> Gradient:
         """Return the gradient by names; of a run that diverged, all of it is NaN."""
-        lost = ~np.isfinite(weights_at_start.value)
+        lost = ~np.isfinite(weights.value)
         if lost.any():
-            for weights in (weights_at_start.y, weights_at_start.p, weights_at_start.u):
-                weights[lost] = np.nan
+            for x in (weights.y, weights.p, weights.u):
+                x[lost] = np.nan
             run = f"run {int(np.flatnonzero(lost)[0])} of {lost.size}" if lost.size > 1 else "the run"
             why = "diverged: its scalar is not finite, and its gradient NaN"
             help_ = "bellcrank.simulate reports the reason; a smaller step may help."
-            if weights_at_start.trouble[lost][0] > 0.5:
+            if weights.trouble[lost][0] > 0.5:
                 why = "passes a region where no single choice of independent coordinates works: its gradient is NaN"
                 help_ = 'form="projected" needs no such choice.'
             warn(f"{run} {why}. {help_}")
         m, shape = self.system.mechanism, arguments.shape
-        q, v, x = np.split(weights_at_start.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
-        table = weights_at_start.u.reshape(*shape, *weights_at_start.u.shape[1:])
+        q, v, x = np.split(weights.y[:, : self.system.size].reshape(*shape, -1), [m.nq, m.nq + m.nv], axis=-1)
+        table = weights.u.reshape(*shape, *weights.u.shape[1:])
         by_input = {name: table[..., k] if sampled else table[..., 0, k] for k, name in enumerate(self.system.inputs)}
-        by_number = {name: weights_at_start.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
-        names = m.columns[1]
-        return Gradient(
-            weights_at_start.value.reshape(shape),
-            by_input,
-            q,
-            v,
-            x,
-            by_number,
-            tuple(names[i] for i in steps.dynamics.independent),
-        )
+        by_number = {name: weights.p[:, k].reshape(shape) for k, name in enumerate(self.system.parameters)}
+
+        independent = tuple(m.columns[1][i] for i in steps.dynamics.independent)
+        return Gradient(weights.value.reshape(shape), by_input, q, v, x, by_number, independent)
 
 
 @explain_argument_errors
@@ -369,8 +347,7 @@ def gradient(
     InputError
         If an argument is invalid. Steps are fixed (1 ms without step=), so tolerance= is not accepted.
     """
-    parts: dict[str, Any] = {"control": control} if control is not None else {}
-    adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, **parts)
+    adjoint = Adjoint(mechanism, running, final, integrator, method, form, events, solver, where, control=control)
     return adjoint.run(seconds, q0, v0, x0, **settings)
 
 
@@ -424,9 +401,7 @@ def with_cost_column(plant: System, what: str, cost: Cost) -> tuple[System, str]
     if cost is None:
         return plant, ""
     if isinstance(cost, str):
-        known = list(observable_units(plant))
-        if cost not in known:
-            raise InputError(f"{what}: {unknown('column', cost, known)}")
+        check_known(what, "column", [cost], list(observable_units(plant)))
         return plant, cost
     if not callable(cost):
         raise InputError(f"{what} is {cost!r}; expected a function of (t, q, v, x, u), or the name of a column.")

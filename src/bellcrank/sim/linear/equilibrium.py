@@ -13,8 +13,7 @@ from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.quoting import single_line
-from bellcrank.sim.linear.damped_newton import FAILED_RESIDUAL, Equations
-from bellcrank.sim.linear.equilibrium_search import RestSearch, SearchPoint
+from bellcrank.sim.linear.equilibrium_search import FAILED_RESIDUAL, Equations, RestSearch, SearchPoint
 from bellcrank.sim.system.prescribed_motions import prescribed_jet
 from bellcrank.sim.system.systems import System
 from bellcrank.text_table import Table
@@ -166,20 +165,15 @@ def _equilibrium(search: RestSearch, best: Equations[SearchPoint], rounds: int) 
     s, place = search.system, best.place
     point_values, loose = place.point.vectors, best.undetermined_shares
     held_values = {n: point_values[kind][i] for n, (kind, i) in search.places.items() if n in search.hold}
-    return Equilibrium(
-        search.plant,
-        s,
-        point_values["q"],
-        point_values["x"],
-        dict(zip(s.inputs, point_values["u"].tolist(), strict=True)),
-        dict(zip(s.parameters, point_values["p"].tolist(), strict=True)),
-        float(point_values["t"]),
-        {n: float(held_values.get(n, search.targets.get(n, np.nan))) for n in search.hold},
-        place.unknowns,
-        tuple(n for n, x in zip(place.unknowns, loose, strict=True) if x > UNDETERMINED_SHARE),
-        tuple(_failures(search, best)),
-        rounds,
+    inputs, parameters = (
+        dict(zip(names, point_values[key].tolist(), strict=True))
+        for names, key in ((s.inputs, "u"), (s.parameters, "p"))
     )
+    point = point_values["q"], point_values["x"], inputs, parameters, float(point_values["t"])
+    held = {n: float(held_values.get(n, search.targets.get(n, np.nan))) for n in search.hold}
+    undetermined = tuple(n for n, x in zip(place.unknowns, loose, strict=True) if x > UNDETERMINED_SHARE)
+    failures = tuple(_failures(search, best))
+    return Equilibrium(search.plant, s, *point, held, place.unknowns, undetermined, failures, rounds)
 
 
 def _failures(search: RestSearch, best: Equations[SearchPoint]) -> list[str]:

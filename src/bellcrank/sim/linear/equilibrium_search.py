@@ -3,14 +3,19 @@
 Unknown are the independent joints, the states of actuators and control, and the free inputs. All accelerations and
 rates must vanish, and held quantities must keep their values. If the iteration from the guess fails, it is restarted
 from points around it: on both sides of kinks at zero, such as a closed valve, and with displaced joints.
+
+The iteration is that of Levenberg and Marquardt, by SVD, for scaled equations, square, under- or overdetermined.
+Unknowns are scaled by their typical size, equations by the effect of the unknowns on them. Unknowns that no equation
+determines keep their values, and steps that do not reduce the residual are damped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -19,22 +24,111 @@ from bellcrank.dynamics.loops.assembly import CLOSED_RESIDUAL
 from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
 from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
-from bellcrank.sim.linear.damped_newton import FAILED_RESIDUAL, Equations, solve_damped
 from bellcrank.sim.linear.linearisation import prepare
 from bellcrank.sim.linear.operating_point import (
     OperatingPoint,
     displaced_positions,
     element_places,
+    force_names,
     mechanism_at,
+    open_system,
     operating_point,
+    operating_values,
 )
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run_arguments import as_tuple
+from bellcrank.sim.run_arguments import as_tuple, check_known
 from bellcrank.sim.system.observed_columns import observable_units
-from bellcrank.sim.system.open_system import force_names, open_system, operating_values
 from bellcrank.sim.system.systems import System
 
 Array = np.ndarray[Any, Any]
+Location = TypeVar("Location")
+MAX_ITERATIONS, MAX_IDLE_ITERATIONS = 60, 8  # iterations in all, and iterations without progress
+SOLVED_RESIDUAL = 1e-9  # scaled residual of a solution
+FAILED_RESIDUAL = 1e-6  # scaled residual above which there is no solution
+RANK_TOLERANCE = 1e-11  # singular values below this part of the largest count as zero
+FIRST_DAMPING, MAX_DAMPING = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
+
+
+@dataclass(frozen=True, eq=False)
+class Equations(Generic[Location]):
+    """Equations at one place: residuals, and their Jacobian (equations, unknowns)."""
+
+    place: Location
+    values: Array
+    jacobian: Array
+    sizes: Array  # typical sizes of the unknowns
+    least_scales: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
+
+    @cached_property
+    def scales(self) -> Array:
+        """Effect of typical changes of the unknowns on each equation."""
+        return np.asarray(np.maximum(np.linalg.norm(self.jacobian * self.sizes, axis=1), self.least_scales))
+
+    @cached_property
+    def scaled(self) -> Array:
+        """Residuals in units of `scales`."""
+        return self.values / self.scales
+
+    @property
+    def error(self) -> float:
+        """Largest scaled residual; infinite if one is not finite."""
+        worst = float(np.abs(self.scaled).max(initial=0.0))
+        return worst if np.isfinite(worst) else np.inf
+
+    @cached_property
+    def decomposition(self) -> tuple[Array, Array, Array]:
+        """Singular value decomposition of the scaled Jacobian."""
+        return np.linalg.svd(self.jacobian * self.sizes / self.scales[:, None], full_matrices=True)
+
+    def step(self, damping: float) -> Array:
+        """Return the change of the unknowns for the given `damping`."""
+        U, s, V = self.decomposition
+        n = len(s)
+        significant = s > RANK_TOLERANCE * s.max(initial=0.0)
+        inverse_values = np.where(significant, s / (s * s + damping + 1e-300), 0.0)
+        return np.asarray(-self.sizes * (V[:n].T @ (inverse_values * (U[:, :n].T @ self.scaled))))
+
+    @property
+    def undetermined_shares(self) -> Array:
+        """Share of each unknown that no equation determines, 0 to 1."""
+        _, s, V = self.decomposition
+        known = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
+        return np.asarray(np.sqrt((V[known:] ** 2).sum(axis=0)))
+
+
+def solve_damped(
+    equations: Equations[Location], moved: Callable[[Equations[Location], Array], Equations[Location]]
+) -> tuple[Equations[Location], int]:
+    """Return the equations with the smallest residual that is reached, and the number of iterations.
+
+    Parameters
+    ----------
+    equations
+        Equations at the first guess.
+    moved
+        Function that returns the equations after a change of the unknowns.
+    """
+    damping, idle = 0.0, 0
+    for k in range(MAX_ITERATIONS):
+        is_regular = np.isfinite(equations.jacobian).all() and 0.0 < equations.error < np.inf
+        if not is_regular or idle == MAX_IDLE_ITERATIONS:
+            return equations, k
+        trial = moved(equations, equations.step(damping))
+        residual, trial_residual = np.linalg.norm(equations.scaled), np.linalg.norm(trial.values / equations.scales)
+        if trial_residual < residual:
+            idle = idle + 1 if trial_residual > 0.99 * residual else 0
+            # Rounding is all that is left.
+            small = equations.error < SOLVED_RESIDUAL and trial_residual > 0.1 * residual
+            equations, damping = trial, 0.1 * damping if damping > FIRST_DAMPING else 0.0
+            if small:
+                return equations, k + 1
+        elif equations.error < SOLVED_RESIDUAL or damping > MAX_DAMPING:
+            return equations, k + 1
+        else:
+            damping = max(10.0 * damping, FIRST_DAMPING)
+    return equations, MAX_ITERATIONS
+
+
 LONGEST_JOINT_STEP = 0.5  # rad or m: longest displacement of a joint in one iteration
 # Pa: scale of a pressure whose guess is zero; and the smallest value used as a scale.
 PRESSURE_SCALE_PA, SMALLEST_SCALE = 1e5, 1e-12
@@ -92,13 +186,11 @@ class RestSearch:
     def _read_free(self, s: System, requested: Sequence[str] | None) -> None:
         groups = _vector_elements(s)
         default_names = [n for n in s.inputs if n not in self.hold] if set(groups["q"]) & set(self.hold) else []
-        self.free = [
-            n for name in (default_names if requested is None else requested) for n in groups.get(name, [name])
-        ]
+        names = default_names if requested is None else requested
+        self.free = [n for name in names for n in groups.get(name, [name])]
         allowed = [*s.inputs, *s.parameters, *groups["x"], *groups["q"]]
+        check_known(f'free, of "{s.mechanism.name}"', "input", self.free, [*groups, *allowed])
         for name in self.free:
-            if name not in allowed:
-                raise InputError(f'free, of "{s.mechanism.name}": {unknown("input", name, [*groups, *allowed])}')
             if name in self.hold:
                 raise InputError(f'"{name}" is in hold and in free; leave one of them out.')
 
@@ -195,9 +287,8 @@ class RestSearch:
         share = min(1.0, LONGEST_JOINT_STEP / max(float(np.abs(xi).max(initial=0.0)), 1e-300))
         point = self._changed_point(equations, share * step)
         y = np.array(point.y)
-        y[0, : m.nq] = displaced_positions(
-            self.system, point.p[0], y[0, : m.nq], share * xi, place.dynamics.independent
-        )
+        independent = place.dynamics.independent
+        y[0, : m.nq] = displaced_positions(self.system, point.p[0], y[0, : m.nq], share * xi, independent)
         return self.equations(replace(point, y=y))
 
     def _changed_point(self, equations: Equations[SearchPoint], change: Array) -> OperatingPoint:
@@ -247,10 +338,8 @@ class RestSearch:
             if kind == "q" or vectors[kind][i]:
                 continue
             step = np.where(np.arange(len(equations.sizes)) == j, KINK_STEP, 0.0)
-            more, less = (
-                self.equations(self._changed_point(equations, way * step)).jacobian[:, j] for way in (1.0, -1.0)
-            )
-            slopes = np.array([equations.jacobian[:, j], more, less])
+            sides = [equations, *(self.equations(self._changed_point(equations, way * step)) for way in (1.0, -1.0))]
+            slopes = np.array([side.jacobian[:, j] for side in sides])
             low, high = slopes.min(axis=0), slopes.max(axis=0)
             if (high - low > np.maximum(0.1 * np.maximum(high, -low), equations.least_scales)).any():
                 kinks.append(j)

@@ -15,7 +15,7 @@ from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import DEFAULT_TARGET
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.emit.constant_changes import changed_constants
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, warn
 from bellcrank.integrate import integrator as integrator_of
 from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
@@ -25,14 +25,20 @@ from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar, is_scalar
 from bellcrank.sequences import sequence_elements
 from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
-from bellcrank.sim.linear.operating_point import OperatingPoint, operating_point
+from bellcrank.sim.linear.operating_point import (
+    OpenSystem,
+    OperatingPoint,
+    command_name,
+    force_names,
+    open_system,
+    operating_point,
+    operating_values,
+)
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.quantity_checks import duration
 from bellcrank.sim.run.simulator import system_dynamics
-from bellcrank.sim.run_arguments import as_tuple, real_array
+from bellcrank.sim.run_arguments import as_tuple, check_known, duration, real_array
 from bellcrank.sim.settings import Solver, with_shortcuts
 from bellcrank.sim.system.observed_columns import observable_units
-from bellcrank.sim.system.open_system import OpenSystem, command_name, force_names, open_system, operating_values
 from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.text_table import table
 
@@ -272,9 +278,8 @@ class PreparedPlant:
         """Return the cached derivatives of the dynamics `dynamics` with the given `outputs`."""
         key = dynamics, outputs
         if key not in self._tangents:
-            self._tangents[key] = LinearisationKernels(
-                dynamics, tuple(self.open.columns), outputs, self.integrator, self.where
-            )
+            moving = tuple(self.open.columns)
+            self._tangents[key] = LinearisationKernels(dynamics, moving, outputs, self.integrator, self.where)
         return self._tangents[key]
 
 
@@ -373,20 +378,18 @@ def linearize(
     system(plant)  # raises an error for an invalid plant before the cache is searched
     point_values = operating_values(plant, at)
     compile_target = with_shortcuts(DEFAULT_TARGET, {"target": target, "threads": threads})
-    plant_kernels = prepare(
-        plant, input_names, force_names(point_values), None if step is None else integrator or "rk4", compile_target
-    )
-    point = operating_point(plant_kernels.open.system, point_values)
-    point, bad = _closed_points(plant_kernels.dynamics, point)
-    dynamics = plant_kernels.dynamics.closure.common_dynamics(
-        point.y, point.p, as_tuple("independent", independent, "joints")
-    )
-    states = plant_kernels.tangents(dynamics, ()).names
-    names = _output_names(plant_kernels.open.system, states, outputs)
-    tangents = plant_kernels.tangents(dynamics, tuple(n for n in names if n not in states))
+    method = None if step is None else integrator or "rk4"
+    prepared = prepare(plant, input_names, force_names(point_values), method, compile_target)
+    s = prepared.open.system
+    point, bad = _closed_points(prepared.dynamics, operating_point(s, point_values))
+    joints = as_tuple("independent", independent, "joints")
+    dynamics = prepared.dynamics.closure.common_dynamics(point.y, point.p, joints)
+    states = prepared.tangents(dynamics, ()).names
+    names = _output_names(s, states, outputs)
+    tangents = prepared.tangents(dynamics, tuple(n for n in names if n not in states))
     slopes = tangents(point, h)
-    _warn_not_finite(plant_kernels.open.system, bad, slopes)
-    return _matrices(plant_kernels.open, point, tangents, slopes, names, step, bad)
+    _warn_not_finite(s, bad, slopes)
+    return _matrices(prepared.open, point, tangents, slopes, names, step, bad)
 
 
 def _closed_points(dynamics: Dynamics, point: OperatingPoint) -> tuple[OperatingPoint, Array]:
@@ -404,9 +407,7 @@ def _output_names(s: System, states: tuple[str, ...], requested: Sequence[str] |
         return tuple(s.outputs) or states
     names = as_tuple("outputs", requested, "names")
     known = [*states, *(n for n in observable_units(s) if n not in states)]
-    for name in names:
-        if name not in known:
-            raise InputError(f'outputs of "{s.mechanism.name}": {unknown("column", name, known)}')
+    check_known(f'outputs of "{s.mechanism.name}"', "column", names, known)
     return names
 
 

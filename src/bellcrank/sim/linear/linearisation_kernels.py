@@ -113,9 +113,8 @@ class LinearisationKernels:
         chunk_points = max(1, chunk_numbers // (self.dynamics.size * max(1, len(self.names) + len(self.inputs))))
         some = (slice(k, k + chunk_points) for k in range(0, len(points.y), chunk_points))
         parts = [self._chunk(points.y[k], points.u[k], points.p[k], points.t[k], h) for k in some]
-        return PointDerivatives(
-            *(np.concatenate([getattr(x, name) for x in parts]) for name in PointDerivatives.__annotations__)
-        )
+        names = PointDerivatives.__annotations__
+        return PointDerivatives(*(np.concatenate([getattr(x, name) for x in parts]) for name in names))
 
     def _chunk(self, y: Array, u: Array, p: Array, t: Array, h: float) -> PointDerivatives:
         s, m, free = self.dynamics.system, self.dynamics.system.mechanism, self.dynamics.independent
@@ -141,15 +140,13 @@ class LinearisationKernels:
             speed = state[:, 0, m.nq :][:, free]
             rate = np.concatenate([speed, after[:, 0, m.nq :][:, self._rate_elements]], axis=-1)
         else:
-            displacements = displacement_along_v(
-                position_rate_matrix(m, after[:, 0, : m.nq])[:, None], d_after[..., : m.nq]
-            )
+            N_after = position_rate_matrix(m, after[:, 0, : m.nq])
+            displacements = displacement_along_v(N_after[:, None], d_after[..., : m.nq])
             rate = np.zeros((len(y), 0))
         answers = np.concatenate([displacements[..., free], d_after[..., m.nq :][..., self._rate_elements]], axis=-1)
         seen, seen_by = (results[key] if self.outputs else np.zeros((len(y), lanes, 0)) for key in ("seen", "d_seen"))
-        return PointDerivatives(
-            rate, seen[:, 0], answers[:, :directions], seen_by[:, :directions], moved[:, :directions]
-        )
+        by_direction = (x[:, :directions] for x in (answers, seen_by, moved))
+        return PointDerivatives(rate, seen[:, 0], *by_direction)
 
     @property
     def _rate_elements(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from bellcrank.sim.linear.linearisation import Linear
 
 Array = np.ndarray[Any, Any]
-ZERO_EIGENVALUE_RATIO = float(
-    np.sqrt(np.finfo(float).eps)
-)  # relative to the fastest eigenvalue: accuracy of a double zero
+# Relative to the fastest eigenvalue: accuracy of a double zero.
+ZERO_EIGENVALUE_RATIO = float(np.sqrt(np.finfo(float).eps))
 REST_ACCELERATION = 1e-6  # rad/s2 or m/s2: smaller accelerations count as rest
 MOST_NAMED_JOINTS = 5  # largest number of joints named in a row of the table
 ROUNDING_RATIO = 1e-13  # relative to the fastest eigenvalue: smaller real parts count as no damping
@@ -165,9 +164,6 @@ class Modes(Sequence[Mode]):
 
     def __len__(self) -> int:
         return len(self.all)
-
-    def __iter__(self) -> Iterator[Mode]:
-        return iter(self.all)
 
     @property
     def oscillating(self) -> list[Mode]:

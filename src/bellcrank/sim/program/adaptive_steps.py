@@ -20,10 +20,15 @@ from bellcrank.graph.program import FINISHED, NEVER_TIME, STATE_LIMIT, TOO_SMALL
 from bellcrank.integrate import Integrator, Problem, State, Step, interpolate
 from bellcrank.integrate.problem import select, unscaled_memory
 from bellcrank.scalar import Scalar, clip, exp, fabs, floor, log, maximum, minimum, sqrt, where
-from bellcrank.sim.program.event_location import located_events, step_limit_status
-from bellcrank.sim.program.events import Event, crossing_flag, crossing_graph, switch_graph
-from bellcrank.sim.program.fixed_steps import RunProgram, TakenStep, input_line
-from bellcrank.sim.program.run_state import RunState, run_layout
+from bellcrank.sim.program.events import (
+    Event,
+    crossing_flag,
+    crossing_graph,
+    located_events,
+    step_limit_status,
+    switch_graph,
+)
+from bellcrank.sim.program.fixed_steps import RunProgram, RunState, TakenStep, input_line
 from bellcrank.sim.program.step_check import EVENTS, StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics
@@ -73,27 +78,31 @@ class AdaptiveSteps(RunProgram):
         dtype: str = "float64",
         check: StepCheck | None = None,
     ) -> None:
-        super().__init__(dynamics, integrator, summary, rows, None if adaptive else check)
+        super().__init__(dynamics, integrator, summary, rows, dtype, None if adaptive else check)
         self.events, self.adaptive, self.grid, self.coefficients = tuple(events), adaptive, grid, self._degree() + 1
         # The integrator's memory restarts after a change of inputs, and after a step that an event shortened.
         self.restarts_memory = self.memory_size > 0 and (self.nu > 0 or (len(self.events) > 0 and not adaptive))
-        names = [
-            *("t", "y", *(["input"] if self.nu else []), "n"),
-            *([] if rows else ["grid"]),
-            *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
-            *("which", "rtol", "atol", "t_old", "h_old"),
-            *(["input_step", "input_last", "input_old"] if self.nu else []),
-            *(["fresh"] if self.nu or self.restarts_memory else []),
-            *dynamics.measured_fields,
-            *("memory", "dense", "g_old", "g", "pending", "summary"),
-        ]
+
         self.widths |= {
             "next": 1,
             "dense": list_width(self.coefficients * dynamics.size if rows or self.events else 0),
             **dict.fromkeys(("g_old", "g"), list_width(len(self.events))),
             "pending": list_width(len(self.events) if rows else 0),
         }
-        self.layout = run_layout(names, dtype, self.widths, self.check.fields if self.check else {})
+
+    @property
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+        return [
+            *("t", "y", *(["input"] if self.nu else []), "n"),
+            *([] if self.rows else ["grid"]),
+            *("live", "due", "hit", "status", "tried", "most", "h", "step", "begin", "end", "every", "next"),
+            *("which", "rtol", "atol", "t_old", "h_old"),
+            *(["input_step", "input_last", "input_old"] if self.nu else []),
+            *(["fresh"] if self.nu or self.restarts_memory else []),
+            *self.dynamics.measured_fields,
+            *("memory", "dense", "g_old", "g", "pending", "summary"),
+        ]
 
     def _degree(self) -> int:
         """Return the degree of the integrator's dense output, measured on a tiny system."""
@@ -302,10 +311,7 @@ class AdaptiveSteps(RunProgram):
         y, doubt = self.dynamics.observed_row(interpolate(self.dense(old), (first - old.t_old) / old.h_old))
         new: dict[str, Any] = {}
         new["pending"] = [where(fabs(event - (k + 1.0)) < 0.5, NEVER_TIME, p) for k, p in enumerate(old.pending)]
-        if self.grid:
-            after = where(first >= old.end - 1e-9 * old.every, NEVER_TIME, old.next + 1.0)
-        else:
-            after = NEVER_TIME
+        after = where(first >= old.end - 1e-9 * old.every, NEVER_TIME, old.next + 1.0) if self.grid else NEVER_TIME
         due = where(old.due > 0.0, 1.0, 0.0) > 0.0
         new["next"] = where(on_grid, after, old.next)
         changed = old.selected(due, new)
@@ -348,14 +354,11 @@ def acceptance_and_ratio(
         # Rescaling a memory that depends on h loses accuracy: keep the step, or double it.
         ratio = where(ratio > 1.0, where(ratio < 2.0, 1.0, 2.0), ratio)
     accepted = where(is_finite, where(err <= 1.0, 1.0, 0.0), 0.0)
-    return accepted, where(
-        is_finite, where(err < STATE_LIMIT, clip(ratio, LEAST_RATIO, MOST_RATIO), LEAST_RATIO), FAILURE_RATIO
-    )
+    finite_ratio = where(err < STATE_LIMIT, clip(ratio, LEAST_RATIO, MOST_RATIO), LEAST_RATIO)
+    return accepted, where(is_finite, finite_ratio, FAILURE_RATIO)
 
 
-def _error_norm(
-    error: Sequence[Scalar], a: Sequence[Scalar], b: Sequence[Scalar], rtol: Scalar, atol: Scalar
-) -> Scalar:
+def _error_norm(error: State, a: State, b: State, rtol: Scalar, atol: Scalar) -> Scalar:
     """Return the root mean square of the error relative to the tolerance."""
     total: Scalar = 0.0
     for e, x, y in zip(error, a, b, strict=True):

@@ -1,4 +1,7 @@
-"""Programs of runs: what fixed and adaptive steps share, and the program of fixed steps without events.
+"""Programs of runs: their state, what fixed and adaptive steps share, and the program of fixed steps without events.
+
+A Program keeps its state as a vector; `RunState` is how its graphs see it: every field with its kind, its value before
+the first tick, and its meaning. A program has the fields that it needs, in its own order, and the others are None.
 
 A tick is a sequence of functions of the state before it, in physical order: the step of the integrator with its end
 projected onto the constraints (`step_taken`), the summary (`summarised`), the end of the run, the next line of inputs
@@ -9,20 +12,145 @@ adaptive_steps.py adds the error estimate, events and rows between the ends of s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
-from bellcrank.integrate import Integrator, Problem, State, Step
-from bellcrank.integrate.problem import select
+from bellcrank.graph.counters import Counter, CounterWords, split_words
+from bellcrank.graph.program import FINISHED, NEVER_TIME, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
+from bellcrank.integrate import Integrator, Problem, Step
+from bellcrank.integrate.problem import State, select
 from bellcrank.scalar import Scalar, fabs, maximum, where
-from bellcrank.sim.program.run_state import RunState, run_layout
 from bellcrank.sim.program.step_check import StepCheck
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary, SummaryGraph
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases, next_phases, sampled_state
+
+# ruff: noqa: RUF009  # the calls in the class return dataclass fields
+
+
+def _scalar(meaning: str, initial: float = 0.0) -> Any:
+    return field(default=None, metadata={"kind": 1, "initial": initial, "meaning": meaning})
+
+
+def _list(meaning: str) -> Any:
+    return field(default=None, metadata={"kind": list_width, "initial": 0.0, "meaning": meaning})
+
+
+def _counter(meaning: str, initial: float = 0.0) -> Any:
+    return field(default=None, metadata={"kind": Counter, "initial": initial, "meaning": meaning})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunState:
+    """Fields of the state of a run. Initial values are those of a run without end; times are in seconds."""
+
+    t: Scalar = _scalar("time")
+    y: State = _list("state of the system, its integrals and sensitivities")
+    live: Scalar = _scalar("1 while the run continues", 1.0)
+    due: Scalar = _scalar("1 if a row must be written before the next tick")
+    hit: Scalar = _scalar("positive if `locate` must be called after this tick")
+    status: Scalar = _scalar("reason why the run has ended, or 0 (graph/program.py)")
+    # steps
+    n: CounterWords = _counter("steps since the start")
+    last: CounterWords = _counter("steps of the whole run", NEVER_TIME)
+    stride: CounterWords = _counter("steps between two rows", 1.0)
+    next: Any = _counter("step of the next row; with adaptive steps, number of its grid point", NEVER_TIME)
+    grid: CounterWords = _counter("passed points of a grid with spacing `step`, for steppers and exports")
+    begin: Scalar = _scalar("time of the start")
+    end: Scalar = _scalar("time of the end")
+    h: Scalar = _scalar("length of the next step")
+    step: Scalar = _scalar("length of the fixed steps, which an event may shorten")
+    every: Scalar = _scalar("time between two rows")
+    memory: State = _list("memory of the integrator")
+    # inputs and sampled controllers
+    input: Scalar = _scalar("valid line of the table of inputs")
+    input_old: Scalar = _scalar("line that was valid during the last step")
+    input_last: Scalar = _scalar("last line")
+    input_step: Scalar = _scalar("time that a line holds")
+    input_steps: Scalar = _scalar("steps that a line holds", NEVER_TIME)
+    held: Scalar = _scalar("steps since the line began")
+    fresh: Scalar = _scalar("1 if `renew` must be called before the next tick")
+    phases: State = _list("steps since the last tick of each clock of samples (system/sampling.py)")
+    # error control
+    tried: Scalar = _scalar("tried steps")
+    most: Scalar = _scalar("largest number of tried steps")
+    rtol: Scalar = _scalar("relative tolerance")
+    atol: Scalar = _scalar("absolute tolerance")
+    # the last step, for rows and events in it
+    t_old: Scalar = _scalar("its begin")
+    h_old: Scalar = _scalar("its length", 1.0)
+    dense: State = _list("coefficients of its polynomial")
+    g_old: State = _list("event functions at its begin")
+    g: State = _list("event functions at its end")
+    pending: State = _list("time of a row that is due for each event, or NEVER_TIME")
+    which: Scalar = _scalar("number of the event that ended the run, from 1")
+    # closed loops
+    open: Scalar = _scalar("largest gap of loops so far")
+    bound: Scalar = _scalar("largest element of E that the coordinate partition allows", NEVER_TIME)
+    noise: Scalar = _scalar("size of rounding errors")
+    # results
+    summary: State = _list("cells of the summaries")
+    check: Mapping[str, Any] = field(default_factory=dict)  # fields of the step check, by name
+
+    @staticmethod
+    def read(places: Layout, s: Any) -> RunState:
+        """Return the state from a vector `s` with the layout `places`."""
+        return RunState().changed(places.read(s))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The existing fields by name, those of the step check among them."""
+        own = {name: x for name, x in vars(self).items() if x is not None and name != "check"}
+        return {**own, **self.check}
+
+    def changed(self, new: Mapping[str, Any]) -> RunState:
+        """Return the state with the fields in `new` changed."""
+        own = {name: x for name, x in new.items() if name in DECLARED}
+        checks = {name: x for name, x in new.items() if name not in DECLARED}
+        return replace(self, **own, check={**self.check, **checks})
+
+    def selected(self, condition: Scalar, new: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields in `new` where the `condition` holds, else those of this state."""
+        old = self.fields
+        return {name: select(condition, x, old[name]) for name, x in new.items()}
+
+
+DECLARED = {f.name: f.metadata for f in fields(RunState) if f.metadata}
+
+
+def run_layout(names: Iterable[str], dtype: str, widths: Mapping[str, Width], more: Mapping[str, Width]) -> Layout:
+    """Return the layout of a program's state.
+
+    Parameters
+    ----------
+    names
+        Names of its fields, in order.
+    dtype
+        Floating-point type of the compiled code, which decides the number of words of a counter.
+    widths
+        Widths of the lists, by name; those of other fields are declared.
+    more
+        Further fields, with their widths.
+    """
+    counter = Counter.for_dtype(dtype)
+    declared = {name: counter if row["kind"] is Counter else 1 for name, row in DECLARED.items()}
+    return Layout({**{name: widths.get(name, declared[name]) for name in names}, **more})
+
+
+def initial_fields(places: Layout) -> dict[str, Any]:
+    """Return the fields of `places` before the first tick of a run without end, as constants of a trace."""
+    values: dict[str, Any] = {}
+    for name, width in places.fields.items():
+        x = DECLARED[name]["initial"] if name in DECLARED else 0.0
+        if isinstance(width, Counter):
+            values[name] = CounterWords(split_words(x, width.words).tolist())
+        else:
+            values[name] = [x] * width[0] if isinstance(width, tuple) else x
+    return values
+
 
 EARLY_STEPS = 1e-3  # part of a step by which rounding may make a line of inputs begin early
 
@@ -62,16 +190,22 @@ class RunProgram(ABC):
         Summaries that the run computes.
     rows
         Write rows; False if only the final state is needed.
+    dtype
+        Floating-point type of the compiled code.
     check
         Check of the steps.
     """
 
-    layout: Layout
-
     def __init__(
-        self, dynamics: Dynamics, integrator: Integrator, summary: Summary, rows: bool, check: StepCheck | None
+        self,
+        dynamics: Dynamics,
+        integrator: Integrator,
+        summary: Summary = EMPTY_SUMMARY,
+        rows: bool = True,
+        dtype: str = "float64",
+        check: StepCheck | None = None,
     ) -> None:
-        self.dynamics, self.integrator, self.rows, self.check = dynamics, integrator, rows, check
+        self.dynamics, self.integrator, self.rows, self.dtype, self.check = dynamics, integrator, rows, dtype, check
         self.summary_graph = SummaryGraph(summary, dynamics) if summary.cells else None
         self.nu, self.memory_size = len(dynamics.system.inputs), integrator.memory(dynamics.problem())
         self.widths: dict[str, Width] = {
@@ -80,6 +214,16 @@ class RunProgram(ABC):
             "summary": list_width(len(summary.cells)),
             "phases": list_width(len(clocks(dynamics.system))),
         }
+
+    @property
+    @abstractmethod
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Layout of the state."""
+        return run_layout(self.field_names, self.dtype, self.widths, self.check.fields if self.check else {})
 
     @abstractmethod
     def tick(self, old: RunState, u: Any) -> RunState:
@@ -166,26 +310,18 @@ class FixedSteps(RunProgram):
     begins with the row: t, y, and the valid line of the inputs. With a check, `locate` repeats some of the steps.
     """
 
-    def __init__(
-        self,
-        dynamics: Dynamics,
-        integrator: Integrator,
-        summary: Summary = EMPTY_SUMMARY,
-        rows: bool = True,
-        dtype: str = "float64",
-        check: StepCheck | None = None,
-    ) -> None:
-        super().__init__(dynamics, integrator, summary, rows, check)
-        s = dynamics.system
-        names = [
+    @property
+    def field_names(self) -> list[str]:
+        """Names of the fields of the state, in order, without those of the check."""
+        s = self.dynamics.system
+        return [
             *("t", "y", *(["input"] if s.inputs else [])),
             *("live", "due", "status", "n", "last", "next", "stride", "begin", "h"),
             *(["input_steps", "input_last", "held"] if s.inputs else []),
             *(["fresh"] if s.inputs or s.sampled else []),
             *(["phases"] if s.sampled else []),
-            *("memory", *dynamics.measured_fields, "summary"),
+            *("memory", *self.dynamics.measured_fields, "summary"),
         ]
-        self.layout = run_layout(names, dtype, self.widths, check.fields if check else {})
 
     def program(self) -> Program:
         """Return the program."""
@@ -228,8 +364,7 @@ class FixedSteps(RunProgram):
 
     def start(self, old: RunState, u: Any) -> RunState:
         """Return the state before the first step, completed from t, y and h of `old`, with the inputs `u`."""
-        memory = self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)
-        fields: dict[str, Any] = {"memory": memory}
+        fields: dict[str, Any] = {"memory": self.initial_memory(self.problem(u, old.h), old.t, old.y, old.h)}
         if self.dynamics.system.sampled:
             running = old.n.value > 0.0
             fields["fresh"] = where(running, old.fresh, 1.0)

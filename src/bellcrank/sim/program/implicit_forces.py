@@ -41,10 +41,10 @@ from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
 from bellcrank.forces.shapes import outer_radius
 from bellcrank.integrate import Integrator, Problem, integrator
+from bellcrank.integrate.problem import Rate
 from bellcrank.model import Tree
 from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
-from bellcrank.sim.program.mode_stability import decay
 from bellcrank.sim.settings import DEFAULT_STEP_S, Solver
 from bellcrank.sim.system.element_forces import relative_motion
 from bellcrank.spatial.vector import Vec, vec
@@ -186,6 +186,11 @@ def is_large(s: System) -> bool:
     return work > MAX_FACTOR_PRODUCTS
 
 
+def decay(z: Any) -> tuple[Rate, list[Scalar]]:
+    """Return the rate and the initial state of a speed that decays at the rate `z` per unit of time."""
+    return lambda t, y: [0.0 * y[1], -z * y[1]], [0.0, z]
+
+
 @cache
 def damped_rate(method: Integrator) -> float:
     """Return the largest h L with which the `method` damps dv/dt = -L v without overshoot, up to MAX_TESTED_RATE."""
@@ -235,9 +240,9 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
-    return (
-        ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements) if joints or actuators or elements else None
-    )
+    if not (joints or actuators or elements):
+        return None
+    return ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements)
 
 
 def has_resistance(s: System) -> bool:

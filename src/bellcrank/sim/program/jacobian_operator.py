@@ -51,9 +51,8 @@ class JacobianOperator:
         """Return the graph (t, y, u, p, g) -> rows, reciprocal: the factorised matrix."""
 
         def mapped(t: Scalar, y: Any, g: Scalar, x: Any, u: Any = ()) -> dict[str, Any]:
-            return {
-                "b": [a - g * b for a, b in zip(x, self._rate_derivative(t, y, u, g, [0.0] * self.nq, x), strict=True)]
-            }
+            moved = self._rate_derivative(t, y, u, g, [0.0] * self.nq, x)
+            return {"b": [a - g * b for a, b in zip(x, moved, strict=True)]}
 
         shapes = {**self.dynamics.arguments, "g": (), "x": (self.reduced_size,)}
         name = f"{self.dynamics.system.mechanism.name}.factors"
@@ -82,9 +81,8 @@ class JacobianOperator:
         def lifted(t: Scalar, y: Any, g: Scalar, b: Any, x: Any, u: Any = ()) -> dict[str, Any]:
             return {"x": [*self._position_part(y, g, list(b), list(x)), *x]}
 
-        return self.dynamics.trace(
-            "whole", lifted, {**self.dynamics.arguments, "g": (), "b": (self.nq,), "x": (self.reduced_size,)}
-        )
+        shapes = {**self.dynamics.arguments, "g": (), "b": (self.nq,), "x": (self.reduced_size,)}
+        return self.dynamics.trace("whole", lifted, shapes)
 
     @cached_property
     def _tangent(self) -> Graph:
@@ -133,8 +131,7 @@ class OperatorJacobian(MatrixFreeJacobian):
 
     def implicit(self, g: Scalar) -> OperatorSolver:
         """Return a solver for (1 - `g` df/dy) x = b."""
-        factors = self.call(self.operator.factors, g)
-        return OperatorSolver(self, g, factors)
+        return OperatorSolver(self, g, self.call(self.operator.factors, g))
 
     def call(self, graph: Graph, g: Scalar, **more: Any) -> dict[str, Any]:
         """Call a `graph` at this state with the factor `g` and further arguments (`more`)."""
@@ -193,14 +190,12 @@ class ImplicitSystems:
         if isinstance(jacobian, MatrixFreeJacobian):
             return jacobian.implicit(g)
         product = isinstance(jacobian, LowRankMatrix)
-        matrices = (
-            {"left": jacobian.left, "right": jacobian.right} if isinstance(jacobian, LowRankMatrix) else {"J": jacobian}
-        )
-        arrays = {name: np.array(rows, dtype=object) for name, rows in matrices.items()} | {
-            "g": np.array(g, dtype=object)
-        }
+        matrices: dict[str, Any] = {"J": jacobian}
+        if isinstance(jacobian, LowRankMatrix):
+            matrices = {"left": jacobian.left, "right": jacobian.right}
+        arrays = {name: np.array(x, dtype=object) for name, x in (matrices | {"g": g}).items()}
 
-        def matrix(values: Mapping[str, Any]) -> list[State] | LowRankMatrix:
+        def matrix(values: Mapping[str, Any]) -> Any:
             return LowRankMatrix(values["left"], values["right"]) if product else values["J"]
 
         def factored(**values: Any) -> dict[str, Any]:
@@ -210,12 +205,7 @@ class ImplicitSystems:
 
         def solved(rows: Any, reciprocal: Any, b: Any, **values: Any) -> dict[str, Any]:
             middle = LUFactors(rows, reciprocal)
-            whole = (
-                WoodburySolver(LowRankMatrix(values["left"], values["right"]), values["g"], middle)
-                if product
-                else middle
-            )
-            return {"x": whole.solve(b)}
+            return {"x": (WoodburySolver(matrix(values), values["g"], middle) if product else middle).solve(b)}
 
         factors = self._graph("factors", factored, arrays)
         parts = factors.call(**arrays)

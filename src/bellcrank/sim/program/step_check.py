@@ -34,9 +34,10 @@ from typing import Any
 from bellcrank.graph import Graph
 from bellcrank.graph.program import STATE_LIMIT, list_width
 from bellcrank.integrate import Integrator, State
+from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.system.nominal_values import nominals
+from bellcrank.sim.system.observed_columns import nominals
 
 CHECK_INTERVAL_STEPS = 251  # steps between regular checks; a prime, so that no sampling period coincides with it
 WINDOW_STEPS, LATE_STEPS = 32.0, 24.0  # steps of a reference run; and the last of them, whose mean counts
@@ -56,32 +57,11 @@ NEGLIGIBLE_SPIKE = SINGLE_STEP_SHARE * STILL_SHARE / IMPACT_STEPS
 ROUNDING_UNITS = 16.0  # of the larger state: differences below are rounding errors
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23}
 
-RESULT_FIELDS = (
-    "step_error",
-    "step_error_element",
-    "step_error_time",
-    "missed",
-)  # for the record: size, element, time of the largest growth, and spikes that were not checked
-_COUNTERS = (
-    "resolve",
-    "check",
-    "checked",
-    "until",
-    "share",
-    "regular",
-    "suspect",
-    "spikes",
-    "largest",
-)
-KEPT_FIELDS = (
-    *RESULT_FIELDS,
-    *_COUNTERS[1:],
-    "spike_limit",
-    "y_old",
-    "reference_run",
-    "change",
-    "travelled_distance",
-)  # fields that a stepper keeps between actions
+# For the record: size, element, time of the largest growth, and spikes that were not checked.
+RESULT_FIELDS = "step_error", "step_error_element", "step_error_time", "missed"
+_COUNTERS = "resolve", "check", "checked", "until", "share", "regular", "suspect", "spikes", "largest"
+_LISTS = "spike_limit", "y_old", "reference_run", "change", "travelled_distance"
+KEPT_FIELDS = *RESULT_FIELDS, *_COUNTERS[1:], *_LISTS  # fields that a stepper keeps between actions
 Fields = Mapping[str, Any]
 
 
@@ -92,23 +72,14 @@ class StepCheck:
         self.dynamics, self.integrator, self.dtype = dynamics, integrator, dtype
         self.size = dynamics.system.size  # of the state without integrals and sensitivities
         sampled = sum(len(c.variables) for c in dynamics.system.sampled)
-        self.sampled_elements = range(
-            self.size - sampled, self.size
-        )  # elements that only samples change, between steps
+        self.sampled_elements = range(self.size - sampled, self.size)  # that only samples change, between steps
 
     @property
     def fields(self) -> dict[str, int | tuple[int]]:
         """Return the sizes of the fields that the check adds to the state of a Program, with the flag `hit`."""
-        full_size, state_size = list_width(self.dynamics.size), list_width(self.size)
+        sizes = len(self._moving_elements), self.dynamics.size, self.dynamics.size, self.size, self.size
         single = dict.fromkeys(("hit", *RESULT_FIELDS, *_COUNTERS), 1)
-        return {
-            **single,
-            "spike_limit": list_width(len(self._moving_elements)),
-            "y_old": full_size,
-            "reference_run": full_size,
-            "change": state_size,
-            "travelled_distance": state_size,
-        }
+        return {**single, **dict(zip(_LISTS, map(list_width, sizes), strict=True))}
 
     @cached_property
     def _moving_elements(self) -> range:
@@ -204,9 +175,8 @@ class StepCheck:
         n, after, before = fields["n"].value, fields["y"][: self.size], fields["y_old"][: self.size]
         is_reference = where(sign > 0.5 * (SPIKED + REFERENCE), 1.0, 0.0) > 0.0
         is_spike = where(sign > 0.5 * (REGULAR + SPIKED), where(is_reference, 0.0, 1.0), 0.0) > 0.0
-        reference_run = self._two_half_steps(
-            fields, _chosen(is_reference, self._reference_start(fields), fields["y_old"]), h, u
-        )
+        start = select(is_reference, self._reference_start(fields), fields["y_old"])
+        reference_run = self._two_half_steps(fields, start, h, u)
         change = [self._change(a, b, c) for a, b, c in zip(after, before, reference_run[: self.size], strict=True)]
         gap = n - fields["checked"]  # steps that a regular check stands for
         expected = where(is_spike, IMPACT_STEPS, gap)
@@ -215,18 +185,15 @@ class StepCheck:
             x + impact * fabs(a - b) for x, a, b in zip(fields["travelled_distance"], after, before, strict=True)
         ]
         step_error, _ = self._step_error(_weighted_sum(fields["change"], change, expected), expected_distance)
-        opens_window = (
-            where(is_reference, 0.0, where(step_error > SINGLE_STEP_SHARE * fields["resolve"], 1.0, 0.0)) > 0.0
-        )
+        doubtful = where(step_error > SINGLE_STEP_SHARE * fields["resolve"], 1.0, 0.0)
+        opens_window = where(is_reference, 0.0, doubtful) > 0.0
         is_open = where(is_reference, where(n < fields["until"] - 1.0, 1.0, 0.0), where(opens_window, 1.0, 0.0)) > 0.0
         share = where(fields["suspect"] > 0.0, (gap + (WINDOW_STEPS - 1.0)) * (1.0 / WINDOW_STEPS), 1.0)
         share = where(is_reference, fields["share"], where(is_spike, 1.0, where(opens_window, share, gap)))
-        remaining_steps = where(
-            is_open, where(opens_window, WINDOW_STEPS, fields["until"] - n) - 1.0, 0.0
-        )  # steps of the window
-        weight = where(
-            is_reference, where(remaining_steps < LATE_STEPS, 1.0 / LATE_STEPS, 0.0), where(opens_window, 0.0, 1.0)
-        )
+        # Steps of the window.
+        remaining_steps = where(is_open, where(opens_window, WINDOW_STEPS, fields["until"] - n) - 1.0, 0.0)
+        late_weight = where(remaining_steps < LATE_STEPS, 1.0 / LATE_STEPS, 0.0)
+        weight = where(is_reference, late_weight, where(opens_window, 0.0, 1.0))
         changes = _weighted_sum(fields["change"], change, share * weight)
         guess = _weighted_sum(changes, change, share * minimum(remaining_steps / LATE_STEPS, 1.0))  # of an open window
         step_error, element = self._step_error(guess, fields["travelled_distance"])
@@ -236,17 +203,12 @@ class StepCheck:
         # A bad window may have met a rare event by chance: it stands for itself, unless the next is bad as well.
         regular = where(is_reference, fields["regular"], where(is_spike, 0.0, 1.0))
         closed = where(is_open, 0.0, regular) > 0.0
-        window_error, _ = self._step_error(
-            _weighted_sum(changes, change, gap * (1.0 / WINDOW_STEPS)), fields["travelled_distance"]
-        )
+        window_changes = _weighted_sum(changes, change, gap * (1.0 / WINDOW_STEPS))
+        window_error, _ = self._step_error(window_changes, fields["travelled_distance"])
         bad = where(is_reference, where(window_error > fields["resolve"], 1.0, 0.0), 0.0)
         needs_confirmation = where(closed, bad * (1.0 - fields["suspect"]), 0.0) > 0.0
-        wait = minimum(
-            n,
-            where(
-                needs_confirmation, CONFIRM_STEPS, where(is_reference, LONGEST_WAIT_STEPS, float(CHECK_INTERVAL_STEPS))
-            ),
-        )
+        usual_wait = where(is_reference, LONGEST_WAIT_STEPS, float(CHECK_INTERVAL_STEPS))
+        wait = minimum(n, where(needs_confirmation, CONFIRM_STEPS, usual_wait))
         new: dict[str, Any] = {
             "change": changes,
             "reference_run": reference_run,
@@ -262,7 +224,7 @@ class StepCheck:
             "check": where(closed, n + wait - 0.5, fields["check"]),
             "spikes": where(is_spike, fields["spikes"] + 1.0, fields["spikes"]),
         }
-        return {key: _chosen(sign > 0.0, x, fields[key]) for key, x in new.items()} | {"hit": 0.0}
+        return {key: select(sign > 0.0, x, fields[key]) for key, x in new.items()} | {"hit": 0.0}
 
     def _reference_start(self, fields: Fields) -> State:
         """Return the state of the reference run at the start of the step, with the sampled elements of the run."""
@@ -281,11 +243,9 @@ class StepCheck:
         shapes: dict[str, tuple[int, ...]] = {"t": (), "y": (self.dynamics.size,), "h": ()}
         shapes |= {"memory": (memory,)} if memory else {}
         shapes |= {"measurements": (len(measured),)} if measured else {}
-        shapes |= {"u": (len(self.dynamics.system.inputs),)} if self.dynamics.system.inputs else {}
+        shapes |= self.dynamics.input_shapes
 
-        def stepped(
-            t: Scalar, y: Any, h: Scalar, memory: Any = (), measurements: Any = (), u: Any = ()
-        ) -> dict[str, Any]:
+        def stepped(t: Scalar, y: Any, h: Scalar, memory: Any = (), measurements: Any = (), u: Any = ()) -> Any:
             step = self.integrator.step(self.dynamics.problem(u, h), t, list(y), h, list(memory))
             before = {"y": list(y), **dict(zip(measured, measurements, strict=True))}
             after, _, _ = self.dynamics.step_end_state(step, before)
@@ -298,13 +258,9 @@ class StepCheck:
         half, begin, memory = 0.5 * h, fields["t"] - h, dict[str, Any]()
         if "memory" in self.half_step.inputs:
             memory["memory"] = list(self.integrator.begin(self.dynamics.problem(u, half), begin, y, half))
-        measurements = (
-            {"measurements": [fields[name] for name in self.dynamics.measured_fields]}
-            if self.dynamics.measured_fields
-            else {}
-        )
+        measurements = [fields[name] for name in self.dynamics.measured_fields]
         for t in (begin, begin + half):
-            result = self.dynamics.call(self.half_step, t, y, u, h=half, **measurements, **memory)
+            result = self.dynamics.call(self.half_step, t, y, u, h=half, measurements=measurements, **memory)
             y = list(result["y"])
             memory = {key: list(result[key]) for key in memory}
         return y
@@ -329,9 +285,3 @@ class StepCheck:
 def _weighted_sum(total: State, change: State, times: Scalar) -> State:
     """Return total + times * change, element by element."""
     return [x + times * y for x, y in zip(total, change, strict=True)]
-
-
-def _chosen(condition: Scalar, new: Any, old: Any) -> Any:
-    if isinstance(new, list):
-        return [where(condition, a, b) for a, b in zip(new, old, strict=True)]
-    return where(condition, new, old)

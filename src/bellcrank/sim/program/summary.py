@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.program.system_graphs import Dynamics, Integral, sensitivity_name
-from bellcrank.sim.run_arguments import as_tuple, check_unique_names
+from bellcrank.sim.run_arguments import as_tuple, check_known, check_unique_names
 
 Array = np.ndarray[Any, Any]
 # Initial value of a cell.
@@ -76,9 +76,8 @@ class Summary:
         """
         if item.kind in CELL_START_VALUES:
             values = cells[self.cells.index(item)]
-            return np.where(
-                values == CELL_START_VALUES[item.kind], np.nan, values
-            )  # the column had no value, or only NaN
+            # Where a cell was never changed, the column had no value, or only NaN.
+            return np.where(values == CELL_START_VALUES[item.kind], np.nan, values)
         total = y[item.integral.name]
         if item.kind == "integral":
             return total
@@ -177,8 +176,7 @@ def parse_summary(texts: Sequence[str], columns: Sequence[str], wrt: Sequence[st
                 f"Kinds are {', '.join(SUMMARY_KINDS)}."
             )
         kind, name = match[1], match[2]
-        if kind not in SUMMARY_KINDS:
-            raise InputError(f'summary "{text}": {unknown("kind", kind, SUMMARY_KINDS)}')
+        check_known(f'summary "{text}"', "kind", [kind], SUMMARY_KINDS)
         if kind in INTEGRAL_POWERS and name in derivatives:
             raise InputError(
                 f'summary "{text}": give "{kind}" of the column itself; with sensitivities its derivatives are '
@@ -187,9 +185,8 @@ def parse_summary(texts: Sequence[str], columns: Sequence[str], wrt: Sequence[st
         items += [SummaryItem(kind, column) for column in _matching_columns(text, name, [*columns, *derivatives])]
     check_unique_names("summary", [a.name for a in items])
     # A cell for a time needs the cell of the extreme that occurs at this time.
-    needed = [
-        x for a in items if a.kind in CELL_START_VALUES for x in (SummaryItem(a.kind.removeprefix("t_"), a.column), a)
-    ]
+    extremes = [a for a in items if a.kind in CELL_START_VALUES]
+    needed = [x for a in extremes for x in (SummaryItem(a.kind.removeprefix("t_"), a.column), a)]
     cells = tuple(dict.fromkeys(needed))
     integrals = tuple(dict.fromkeys(a.integral for a in items if a.kind in INTEGRAL_POWERS))
     return Summary(tuple(items), cells, integrals, tuple(CELL_START_VALUES[c.kind] for c in cells))

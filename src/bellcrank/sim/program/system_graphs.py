@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,15 @@ import numpy as np
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, Method, kinematics
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node, Ports, trace
+from bellcrank.graph import Graph, Layout, Node, Ports, trace
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.jacobian_operator import ImplicitSystems
+from bellcrank.sim.run_arguments import check_known
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
-from bellcrank.sim.system.nominal_values import nominals
-from bellcrank.sim.system.observed_columns import StateColumns, observable_units
+from bellcrank.sim.system.observed_columns import StateColumns, nominals, observable_units
 from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.systems import System
@@ -193,17 +192,10 @@ class Dynamics(ABC):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
         if self.implicit is not None and h is not None:
             added = self.implicit.matrix(s, t, y, commands, h)
-            accelerations = (
-                self.filtered_accelerations(y, total_forces, accelerations, added) if any(added) else accelerations
-            )
-        return [
-            *kinematics.rate(m.tree, list(q), list(v)),
-            *accelerations,
-            *rates,
-            *control_rates,
-            *sampled_rates,
-            *integrands,
-        ]
+            if any(added):
+                accelerations = self.filtered_accelerations(y, total_forces, accelerations, added)
+        own = [*kinematics.rate(m.tree, list(q), list(v)), *accelerations]
+        return [*own, *rates, *control_rates, *sampled_rates, *integrands]
 
     def motion_accelerations(
         self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
@@ -228,9 +220,8 @@ class Dynamics(ABC):
         if not s.motions:
             return a, [], []
         q, v, _ = s.split(y)
-        return driven_accelerations(
-            s.mechanism, s.motions, t, list(q), list(v), a, lambda f: self.force_response(y, f, shown)
-        )
+        response = partial(self.force_response, y, shown=shown)
+        return driven_accelerations(s.mechanism, s.motions, t, list(q), list(v), a, response)
 
     # -- accelerations, by the method
 
@@ -531,8 +522,7 @@ def sensitivity_name(column: str, wrt: str) -> str:
 def check_sensitivities(dynamics: Dynamics) -> None:
     """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
     known = [*dynamics.system.parameters, *dynamics.elements]
-    for name in (x for x in dynamics.wrt if x not in known):
-        raise InputError(f"sensitivities: {unknown('parameter or state', name, known)}")
+    check_known("sensitivities", "parameter or state", dynamics.wrt, known)
 
 
 def projection(s: System) -> Callable[[State], State]:
@@ -586,6 +576,9 @@ class RunGroup:
     bound: Array | None = None  # largest allowed element of E for each run; above it the partition must change
 
 
+ToEnd = Callable[[Dynamics, Array], Array]  # runs a state of a program to its end by the graphs of some dynamics
+
+
 class Closure:
     """Treatment of the states of a system without loops: every state is admissible, and one set of graphs suits all.
 
@@ -625,9 +618,7 @@ class Closure:
     def check_independent(self, names: Sequence[str]) -> None:
         """Raise an InputError if one of `names` is not an element of v."""
         m = self.dynamics.system.mechanism
-        for name in names:
-            if name not in m.columns[1]:
-                raise InputError(f'independent, of "{m.name}": {unknown("joint", name, m.columns[1])}')
+        check_known(f'independent, of "{m.name}"', "joint", names, m.columns[1])
 
     def closed_points(self, y: Array, parameters: Array) -> tuple[Array, Array]:
         """Return the states `y` with `parameters`, loops closed, and a mask of the singular ones, which are unchanged.
@@ -656,9 +647,21 @@ class Closure:
         """Return why loops could not be closed in a step from `y` with `parameters` at the time `t`."""
         return ""
 
-    def singular_ahead(self, y: Array, parameters: Array, h: float) -> bool:
-        """Return True if the step `h` from `y` with `parameters` ends on or near a singular configuration."""
-        return False
+    def crossed(self, layout: Layout, state: Array, p: Array, run: ToEnd) -> tuple[Array, list[Array]] | None:
+        """Return the state behind a singular configuration and the rows due on the way; None if there is none.
+
+        Parameters
+        ----------
+        layout
+            Layout of the state of the program.
+        state
+            State of the program whose next step fails.
+        p
+            Free parameters.
+        run
+            Function that runs a state to its end by the graphs of some dynamics.
+        """
+        return None
 
     def near_singular_text(self, y: Array, parameters: Array) -> str:
         """Return a description if `y` with `parameters` is near a singular configuration, else an empty string."""

@@ -92,9 +92,8 @@ class TreeDynamics(Dynamics):
         """
         if self.size < OPERATOR_FROM_STATES:
             return super().linearised(t, y, u)
-        return OperatorJacobian(self._jacobian_operator, t, y, u), list(
-            self.call(self.time_derivative, t, y, u)["ddy_dt"]
-        )
+        by_time = list(self.call(self.time_derivative, t, y, u)["ddy_dt"])
+        return OperatorJacobian(self._jacobian_operator, t, y, u), by_time
 
     @cached_property
     def _jacobian_operator(self) -> JacobianOperator:
@@ -171,9 +170,8 @@ def pullback(dynamics: TreeDynamics) -> Graph:
     tape, names = plain.tape, list(f.inputs)
     rate_weights = _weights(plain.outputs["h"], tape.inputs("w_dy", (n,)))
     # w dh/da: mostly the weights of the rates of the velocities.
-    acceleration_weights = derivative.reverse_sweep(
-        Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape).nodes, rate_weights
-    )
+    rates = Graph("h", plain.inputs, {"h": plain.outputs["h"]}, tape)
+    acceleration_weights = derivative.reverse_sweep(rates.nodes, rate_weights)
     a = tape.inputs("r_dy", (n,))[m.nq : m.nq + m.nv]
     q = list(tape.inputs("y", (n,))[: m.nq])
     tree = graphs.quantity_tree(m, "forward_dynamics", METHODS["crba"])

@@ -21,23 +21,19 @@ from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, warn
 from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.growing_files import GrowingRecord, RecordFiles
-from bellcrank.sim import quantity_checks
+from bellcrank.sim import run_arguments
 from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.realtime.deadlines import Deadlines, deadline_report
-from bellcrank.sim.realtime.drive_history import ParameterLog, RowStore
-from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode
-from bellcrank.sim.realtime.thread_priority import realtime_priority
+from bellcrank.sim.realtime.realtime_memory import Clock, Exchange, LoopCode, ParameterLog, RowStore, realtime_priority
 from bellcrank.sim.run.batch_execution import RunResults, RunRows
 from bellcrank.sim.run.record_builder import Outcome, build_record
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import initial_state as start_state
-from bellcrank.sim.run_arguments import real_array, real_number
 from bellcrank.sim.settings import Solver, check_keywords
 from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.systems import System, system
@@ -103,7 +99,7 @@ class Drive:
     most : int, default 5
         Periods that are caught up after an overrun; further ones are skipped.
     core : int, optional
-        Processor core of the thread. None pins it only if that helps (thread priority, thread_priority.py).
+        Processor core of the thread. None pins it only if that helps (thread priority, realtime_memory.py).
     keep : float, optional
         Seconds that the record goes back; None keeps all rows.
     record : str or Path, optional
@@ -142,12 +138,12 @@ class Drive:
     ) -> None:
         """Check the arguments, compile the system and set the initial state."""
         check_keywords(Drive, parts, system)
-        self.rate = quantity_checks.rate("rate", rate, "periods a second", LOWEST_RATE_HZ, HIGHEST_RATE_HZ)
-        substeps = quantity_checks.count("substeps", substeps, quantity_checks.MAX_STEPS_PER_CALL)
-        every = quantity_checks.count("every", every, items=" of periods")
-        spin = quantity_checks.delay("spin", spin)
+        self.rate = run_arguments.rate("rate", rate, "periods a second", LOWEST_RATE_HZ, HIGHEST_RATE_HZ)
+        substeps = run_arguments.count("substeps", substeps, run_arguments.MAX_STEPS_PER_CALL)
+        every = run_arguments.count("every", every, items=" of periods")
+        spin = run_arguments.delay("spin", spin)
         if most:
-            quantity_checks.count("most", most)
+            run_arguments.count("most", most)
         self.step = 1.0 / (self.rate * substeps)
         self.simulator = Simulator(mechanism, integrator, method, form=form, solver=Solver(step=self.step), **parts)
         self.system = self.simulator.system
@@ -158,15 +154,13 @@ class Drive:
         self._growing: GrowingRecord | None = None
         self._unwritten: list[Array] = []
         self._file_error = ""
-        self._limit = None if keep is None else round(quantity_checks.duration("keep", keep) * self.rate / every)
+        self._limit = None if keep is None else round(run_arguments.duration("keep", keep) * self.rate / every)
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self.notes: list[str] = []
         self._codes: dict[Dynamics, LoopCode] = {}
-        check_fixed_steps(
-            self.simulator.dynamics, self.simulator.integrator, self.step, start_state(self.system, q0, v0, x0),
-            lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more",
-        )  # fmt: skip
+        simulated, y = (self.simulator.dynamics, self.simulator.integrator), self._given_start(q0, v0, x0)
+        check_fixed_steps(*simulated, self.step, y, lambda h: f"rate={math.ceil(1 / (h * substeps)):g} or more")
         self.program = self.simulator.program()
         self._layout = self.program.layout
         self.shared = Exchange(self._layout.size, self.program.row, self.program.nu, self._parameters[0], clock)
@@ -177,10 +171,8 @@ class Drive:
         for word, value in (loop_settings | {"period": self._period}).items():
             self.shared.set(word, value)
         # All slow preparation happens here, before real time starts.
-        self._predicted, self._output_probe = (
-            self.simulator.predicted.one * substeps,
-            OutputProbe(self.simulator.dynamics),
-        )
+        self._predicted = self.simulator.predicted.one * substeps
+        self._output_probe = OutputProbe(self.simulator.dynamics)
         self.reset(q0, v0, x0)
 
     # -- for the operator
@@ -253,7 +245,7 @@ class Drive:
         InputError
             If a period would be shorter than 1 ns or longer than an hour.
         """
-        period = self._period / quantity_checks.positive("factor", factor, "")
+        period = self._period / run_arguments.positive("factor", factor, "")
         if not 1.0 <= period <= LONGEST_PERIOD_NS:
             raise InputError(
                 f"factor is {factor!r}: a period would take {1e-9 * period:.3g} s; expected 1 ns to an hour."
@@ -275,10 +267,7 @@ class Drive:
         """
         is_given = any(x is not None for x in (q0, v0, x0))
         q0 = self.program.ports.rest[: self.system.mechanism.nq] if q0 is None else q0
-        y = start_state(self.system, q0, v0, x0)
-        if y.ndim != 1:
-            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
-        y = y.reshape(1, -1)
+        y = self._given_start(q0, v0, x0).reshape(1, -1)
         if is_given:
             self.simulator.dynamics.check_starts(y)
         was_running = self.running
@@ -311,12 +300,11 @@ class Drive:
         names = self.system.inputs
         new = self.shared.mailbox[1:].copy()
         if isinstance(values, Mapping):
+            run_arguments.check_known("inputs", "input", values, names)
             for name, x in values.items():
-                if name not in names:
-                    raise InputError(f"inputs: {unknown('input', name, names)}")
-                new[names.index(name)] = real_number(f"inputs: {name}", x)
+                new[names.index(name)] = run_arguments.real_number(f"inputs: {name}", x)
         else:
-            given_values = real_array("inputs", values)
+            given_values = run_arguments.real_array("inputs", values)
             if given_values.shape != new.shape:
                 raise InputError(
                     f"inputs has the shape {given_values.shape}; expected ({len(names)},): {', '.join(names)}."
@@ -351,18 +339,12 @@ class Drive:
             Number of the period, time, state, inputs, status and columns.
         """
         state, u = self.shared.newest()
-        y = state[self._layout.places["y"]]
-        n, status = state[self._layout.place("n")], int(state[self._layout.place("status")])
-        status_text = "running" if self.running and not self.paused else "paused" if self.running else "stopped"
-        t = float(state[self._layout.place("t")])
-        return DriveSnapshot(
-            int(n),
-            t,
-            y,
-            u,
-            status_text if status == RUNNING else "failed",
-            self._output_probe(t, y, u, self._parameters[0]),
-        )
+        t, y = float(state[self._layout.place("t")]), state[self._layout.places["y"]]
+        status = "stopped" if not self.running else "paused" if self.paused else "running"
+        if state[self._layout.place("status")] != RUNNING:
+            status = "failed"
+        outputs = self._output_probe(t, y, u, self._parameters[0])
+        return DriveSnapshot(int(state[self._layout.place("n")]), t, y, u, status, outputs)
 
     def report(self) -> dict[str, Any]:
         """Return the deadline statistics so far as plain data; `deadline_report` is an object that prints itself.
@@ -407,12 +389,17 @@ class Drive:
         settings = {"rate": self.rate, "step": self.step, "every": self.every, "realtime": self.report()}
         if self.row_store.dropped:
             settings["rows forgotten"] = self.row_store.dropped
-        return build_record(
-            Outcome(
-                self.simulator.dynamics, self.simulator.integrator, self._layout, done, (), inputs, self._parameters,
-                (), settings, tuned_parameters=self._parameter_log.rows(table[:, 0], self.step),
-            )
-        )  # fmt: skip
+        dynamics, integrator = self.simulator.dynamics, self.simulator.integrator
+        tuned = self._parameter_log.rows(table[:, 0], self.step)
+        run = done, (), inputs, self._parameters, (), settings
+        return build_record(Outcome(dynamics, integrator, self._layout, *run, tuned_parameters=tuned))
+
+    def _given_start(self, q0: Any, v0: Any, x0: Any) -> Array:
+        """Return the state of a start, or raise an InputError if it is not a single one."""
+        y = run_arguments.initial_state(self.system, q0, v0, x0)
+        if y.ndim != 1:
+            raise InputError(f"reset: the start has the shape {y.shape}, several states; a drive has one.")
+        return y
 
     # -- threads
 
@@ -515,7 +502,7 @@ def drive(
     Record or Drive
         The Record after `seconds`, or the running Drive if `seconds` is None.
     """
-    remaining = None if seconds is None else quantity_checks.duration("seconds", seconds)
+    remaining = None if seconds is None else run_arguments.duration("seconds", seconds)
     started = Drive(mechanism, rate, **settings)
     started.start()
     if remaining is None:
@@ -542,9 +529,8 @@ class OutputProbe:
         def observed(t: Any, y: Any, u: Any = ()) -> dict[str, Any]:
             return {"output": list(system.observed(t, list(y), u).values())}
 
-        self._kernel = compile_graph(
-            dynamics.trace("probe", observed, dynamics.arguments), parameters=system.parameters
-        )
+        graph = dynamics.trace("probe", observed, dynamics.arguments)
+        self._kernel = compile_graph(graph, parameters=system.parameters)
 
     def __call__(self, t: float, y: Array, u: Array, p: Array) -> dict[str, float]:
         """Return the outputs by name at time `t`, state `y`, inputs `u` and parameters `p`."""

@@ -1,15 +1,25 @@
-"""Memory that a real-time loop shares with its process: the words of emit/cpu/realtime_block.py, and arrays.
+"""What a drive shares with its native thread, and what it keeps: priority, clock, code, memory, and history.
 
-No side ever waits for the other. Inputs lie in a mailbox and states in a window, each behind a sequence number that is
-odd while it is written; rows lie in a ring buffer. Counters and histograms are only read here, except by
-`reset_statistics`.
+The thread gets a priority for real time, as far as permitted: a fixed priority, locked memory, a core of its own. It is
+pinned to a core only together with the priority. Without it, a pinned thread would have to wait for other programs on
+that core, so the choice is left to the system unless a core was requested.
+
+Shared memory holds the words of emit/cpu/realtime_block.py, and arrays. No side ever waits for the other. Inputs lie in
+a mailbox and states in a window, each behind a sequence number that is odd while it is written; rows lie in a ring
+buffer. Counters and histograms are only read here, except by `reset_statistics`. The history has the rows of the
+record, and the values of free parameters at each of them.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
+import os
 import sys
 import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +31,59 @@ from bellcrank.emit.cpu import realtime_loop
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.graph import Program
+from bellcrank.parameters import Parameters
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
+
+THREAD_PRIORITY = 50  # of 1 to 99: above ordinary threads, below kernel threads at 99
+# MCL_CURRENT | MCL_ONFAULT: touched pages stay in memory. Without the second flag the system would also load reserved
+# pages: the arenas of a library that wrote a file take a gigabyte.
+MLOCKALL_FLAGS = 1 | 4
+
+
+@contextmanager
+def realtime_priority(core: int | None = None) -> Iterator[list[str]]:
+    """Raise the priority of the calling thread, and yield one line for each measure that was not permitted.
+
+    On exit the thread has its former scheduling. `core` is the core to be pinned to; None selects one if that helps.
+    """
+    notes: list[str] = []
+    is_prioritised = False
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(THREAD_PRIORITY))
+        is_prioritised = True
+    except (OSError, AttributeError) as error:
+        notes.append(f"no SCHED_FIFO ({_reason(error)}): other programs may delay the loop")
+    try:
+        _lock_memory()
+    except (OSError, AttributeError, TypeError) as error:  # Windows has no library without a name
+        notes.append(f"memory is not locked ({_reason(error)}): a page may have to be fetched")
+    pinned_core = core if core is not None else max(cores) if is_prioritised and len(cores) > 1 else None
+    if pinned_core is None:
+        why = "there is only one" if is_prioritised else "without SCHED_FIFO that may do harm"
+        notes.append(f"not pinned to a core: {why}")
+    else:
+        try:
+            os.sched_setaffinity(0, {pinned_core})
+        except (OSError, AttributeError) as error:
+            notes.append(f"not pinned to core {pinned_core} ({_reason(error)})")
+    try:
+        yield notes
+    finally:
+        if is_prioritised:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+
+def _lock_memory() -> None:
+    if ctypes.CDLL(None, use_errno=True).mlockall(MLOCKALL_FLAGS):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
 
 Array = np.ndarray[Any, Any]
 RING_ROWS = 65536  # capacity of the ring buffer in rows
@@ -90,10 +152,8 @@ class Exchange:
         self._clock = None
         clock = clock or default_clock()
         if clock is not None:
-            monotonic, thread_time = (
-                CLOCK_FUNCTION_TYPE(lambda _: int(clock.now())),
-                CLOCK_FUNCTION_TYPE(lambda _: int(clock.own())),
-            )
+            monotonic = CLOCK_FUNCTION_TYPE(lambda _: int(clock.now()))
+            thread_time = CLOCK_FUNCTION_TYPE(lambda _: int(clock.own()))
             self._clock = monotonic, SLEEP_FUNCTION_TYPE(lambda _, until: clock.sleep(until)), thread_time
             for name, function in zip(("now", "sleep", "own"), self._clock, strict=True):
                 self.set(name, ctypes.cast(function, ctypes.c_void_p).value or 0)
@@ -184,3 +244,72 @@ class Exchange:
         rows: Array = self.ring[np.arange(tail, head) % len(self.ring)]
         self.set("tail", head)
         return rows
+
+
+MOST_CHANGES = 40_000  # changes: eleven minutes at sixty per second
+
+
+class ParameterLog:
+    """Present parameter values `p`, and a log of changes with the times from which they hold."""
+
+    def __init__(self, parameters: Parameters, p: Array) -> None:
+        self.parameters, self.p = parameters, p.copy()
+        self.restart()
+
+    def restart(self) -> None:
+        """Restart the time and clear the log; the values stay."""
+        self._log = deque([(-math.inf, self.p.copy())], MOST_CHANGES)
+
+    def change(self, values: Mapping[str, float], t: float, check: bool = True) -> Array:
+        """Set values of some parameters; nothing changes if one of them is invalid.
+
+        Parameters
+        ----------
+        values
+            New values by name.
+        t
+            Time from which they hold, s.
+        check
+            True checks that the values are physically possible.
+        """
+        new = self.parameters.changed(self.p, values, "tune", check)
+        self.p = new
+        self._log.append((t, new))
+        return new
+
+    def rows(self, t: Array, step: float) -> Array | None:
+        """Return the values that held at rows with times `t`, (1, rows, np); None without changes.
+
+        A change counts for rows at least half a `step` after it.
+        """
+        changes = list(self._log)
+        if len(changes) < 2:
+            return None
+        since = np.searchsorted([when for when, _ in changes], t - 0.5 * step, side="right") - 1
+        values: Array = np.array([p for _, p in changes])[np.maximum(since, 0)][None]
+        return values
+
+
+class RowStore:
+    """Store of all rows (`limit` None), or of at least the newest `limit` rows and not many more."""
+
+    def __init__(self, width: int, limit: int | None = None) -> None:
+        self.limit = limit
+        self.dropped = 0
+        self._pieces: deque[Array] = deque([np.zeros((0, width))])
+        self._count = 0
+
+    def add(self, rows: Array) -> None:
+        """Append `rows`, and drop the oldest blocks beyond the limit."""
+        if not len(rows):
+            return
+        self._pieces.append(rows)
+        self._count += len(rows)
+        while self.limit is not None and self._count - len(self._pieces[0]) >= self.limit:
+            dropped_rows = len(self._pieces.popleft())
+            self._count -= dropped_rows
+            self.dropped += dropped_rows
+
+    def rows(self) -> Array:
+        """Return the stored rows as one array."""
+        return np.concatenate(list(self._pieces))

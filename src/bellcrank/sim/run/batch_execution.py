@@ -19,7 +19,6 @@ import numpy as np
 from bellcrank.buffers import empty_buffer, poisoned
 from bellcrank.graph import Layout
 from bellcrank.graph.program import NEVER_TIME, NOT_CLOSED, REPARTITION, RUNNING
-from bellcrank.sim.constraints import singularity_crossing
 from bellcrank.sim.program.system_graphs import Dynamics, RunGroup
 from bellcrank.sim.run.lane_blocks import CompiledProgram, LaneBlocks, run_all
 
@@ -153,9 +152,8 @@ class PassHistory:
     def stuck(self, state: Array) -> list[int]:
         """Return the runs that failed again at a step, given the states (`state`); each run once per failed step."""
         n = self._layout.count(state, "n")
-        stuck_runs = np.flatnonzero(
-            (state[self._status] == NOT_CLOSED) & (n <= self._failed_step) & (n > self._crossed_step)
-        )
+        failed_again = (state[self._status] == NOT_CLOSED) & (n <= self._failed_step) & (n > self._crossed_step)
+        stuck_runs = np.flatnonzero(failed_again)
         self._crossed_step[stuck_runs] = n[stuck_runs]
         return [int(k) for k in stuck_runs]
 
@@ -205,9 +203,7 @@ def run_to_end(dynamics: Dynamics, layout: Layout, batch: Batch, backend: Backen
         waiting = passes.waiting(backend.state)
         for run in stuck:
             assert single_run is not None
-            crossing = singularity_crossing.cross_singularity(
-                dynamics, layout, backend.state[:, run], p[run], partial(single_run, run)
-            )
+            crossing = dynamics.closure.crossed(layout, backend.state[:, run], p[run], partial(single_run, run))
             if crossing is None:
                 continue
             backend.state[:, run], due_rows = crossing
@@ -226,9 +222,8 @@ class GroupShare:
     code: CompiledProgram
     runs: Array
     row_memory: Array  # memory for rows, padded to whole blocks of lanes
-    results: dict[int, tuple[Array, Array]] = field(
-        default_factory=dict
-    )  # rows and counts, by the index of the first run
+    # Rows and counts, by the index of the first run.
+    results: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     def hand_over(self, rows: RunRows) -> None:
         """Append the results to `rows`, in one piece unless a part needed more memory."""

@@ -88,23 +88,14 @@ class GpuProgram:
         counts
             Number of rows that each run has written.
         """
-        n, count, workspace_arguments = s.shape[1], self.blocks(s.shape[1]), []
-        if count:
-            workspace_arguments = [allocate_workspace(count, self.loop.workspace, self.dtype), np.int64(count)]
-        strides, threads = map(np.int64, steps), count * self.loop.threads or n
-        self.kernel(
-            threads,
-            np.int64(n),
-            np.int64(ticks),
-            s,
-            p,
-            inputs,
-            *strides,
-            rows,
-            np.int64(capacity),
-            counts,
-            *workspace_arguments,
+        n, count = s.shape[1], self.blocks(s.shape[1])
+        workspace = [allocate_workspace(count, self.loop.workspace, self.dtype), np.int64(count)] if count else []
+        threads, strides, table = (
+            count * self.loop.threads or n,
+            map(np.int64, steps),
+            (rows, np.int64(capacity), counts),
         )
+        self.kernel(threads, np.int64(n), np.int64(ticks), s, p, inputs, *strides, *table, *workspace)
 
     def run_to_end(
         self, s: Any, table: Array, p: Array, capacity: int, tell: Callable[[Any], bool]
@@ -199,14 +190,12 @@ class GpuBackend:
         while k < len(runs) and self.finished:
             chunk_runs, part = runs[k : k + chunk_size], slice(k, k + chunk_size)
             selection: Any = chunk_runs if len(chunk_runs) < self.batch.runs else slice(None)  # a slice makes no copy
+            bound = None if group.bound is None else group.bound[part]
+            table, p = self.batch.input_table, self.batch.parameters
+            table, p = (x if is_shared(x) else x[selection] for x in (table, p))
             try:
-                state = self._device_states(
-                    program, selection, None if group.bound is None else group.bound[part], len(chunk_runs)
-                )
-                lines, free = (
-                    x if is_shared(x) else x[selection] for x in (self.batch.input_table, self.batch.parameters)
-                )
-                pieces = program.run_to_end(state, lines, free, self.batch.capacity, self._report_progress)
+                state = self._device_states(program, selection, bound, len(chunk_runs))
+                pieces = program.run_to_end(state, table, p, self.batch.capacity, self._report_progress)
             except out_of_memory_error() as error:
                 chunk_size = _halved_runs(len(chunk_runs), error)
                 continue  # from the same states, since none was copied back
@@ -247,11 +236,8 @@ class GpuBackend:
             first = self.batch.initial_fields
             self.state[:, unstarted] = self.layout.array(len(unstarted), {**first, "y": first["y"][unstarted]})
             if self.batch.capacity:
-                rows.add(
-                    unstarted,
-                    np.zeros((len(unstarted), 0, self.code(dynamics).program.row)),
-                    np.zeros(len(unstarted), int),
-                )
+                no_rows = np.zeros((len(unstarted), 0, self.code(dynamics).program.row))
+                rows.add(unstarted, no_rows, np.zeros(len(unstarted), int))
 
 
 def _has_recursions(program: Program) -> bool:
@@ -307,5 +293,4 @@ def _halved_runs(runs: int, error: Exception) -> int:
 
 
 def _warn_split(runs: int, fit: int) -> None:
-    text = f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time."
-    warn(text)
+    warn(f"the rows of {runs} runs do not fit the GPU's memory; they are done {fit} at a time.")

@@ -9,7 +9,6 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,47 +67,21 @@ def loaded_library(key: Any, source: Callable[[], tuple[str, int]]) -> tuple[Lib
     return library
 
 
-@dataclass(frozen=True, eq=False)
 class CompiledProgram:
-    """A Program as machine code for a number of lanes."""
+    """A Program as machine code for a number of lanes; `sweep` advances blocks of lanes."""
 
-    program: Program
-    lanes: int
-
-    @cached_property
-    def source(self) -> tuple[str, int]:
-        """Return the source text and the number of workspace slots."""
-        return run_loop.source(self.program, self.lanes, host().lanes("float64"))
-
-    @cached_property
-    def _library_and_slots(self) -> tuple[Library, int]:
-        program = self.program
+    def __init__(self, program: Program, lanes: int) -> None:
+        self.program, self.lanes = program, lanes
         known: dict[int, Any] = {}
         graphs = tuple((name, structure(g, known)) for name, g in program.graphs.items())
         places = tuple(program.layout.places.get(name) for name in ("live", "due", "hit", "input", "fresh"))
-        return loaded_library((self.lanes, program.row, places, graphs), lambda: self.source)
-
-    @property
-    def library(self) -> Library:
-        """Return the loaded library."""
-        return self._library_and_slots[0]
-
-    @cached_property
-    def sweep(self) -> Any:
-        """Return the function of the library that advances blocks."""
+        key = lanes, program.row, places, graphs
+        self.library, self.workspace = loaded_library(
+            key, lambda: run_loop.source(program, lanes, host().lanes("float64"))
+        )
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
         kinds = (integer, integer, pointer, pointer, integer, pointer, pointer, integer, integer, *[pointer] * 3)
-        return ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
-
-    def prepared(self) -> CompiledProgram:
-        """Return the object itself after everything that is made on first use was made."""
-        self.sweep  # noqa: B018
-        return self
-
-    @property
-    def workspace(self) -> int:
-        """Return the number of workspace slots of the code."""
-        return self._library_and_slots[1]
+        self.sweep = ctypes.CFUNCTYPE(None, *kinds)(self.library.address("sweep"))
 
 
 @dataclass(eq=False)
@@ -140,9 +113,8 @@ class LaneBlocks:
         self._block_data[:, 2 * n : 2 * n + free] = _blocks(self.parameters, count)
         self._block_data[:, 2 * n + free :] = _blocks(self.inputs[:, 0].T, count)
         self._workspace_address = address(memory)  # the workspace is first, because it has the widest vectors
-        self._row_address, self._data_address = (
-            self._workspace_address + k * 8 * lanes for k in (self.code.workspace, scratch)
-        )
+        self._row_address = self._workspace_address + 8 * lanes * self.code.workspace
+        self._data_address = self._workspace_address + 8 * lanes * scratch
         self._block_status = np.full(count, run_loop.NEW | run_loop.SWAPPED)
         self._first_block, self._block_count, self._ticks = 0, 1, FIRST_SLICE_TICKS
 
@@ -224,13 +196,16 @@ def run_all(
         Receives the index and the blocks when they end, to keep their results.
     """
     queue = BlockQueue(makers, progress, share_of, on_end)
-    if threads == 1 or queue.is_short():
-        queue.run_serially()
-    else:
-        queue.run_threads(threads)
-    for k in list(
-        queue.remaining
-    ):  # after Ctrl-C: begun blocks keep their progress, the others have their initial states
+    try:
+        if threads == 1 or queue.is_short():
+            for k in range(len(makers)):
+                queue.run(k, queue.report)
+        else:
+            run_on_threads(lambda k: queue.run(k, lambda: None), len(makers), threads, queue.report, queue.stop)
+    except KeyboardInterrupt:
+        queue.stop()
+    # After Ctrl-C: begun blocks keep their progress, the others have their initial states.
+    for k in list(queue.remaining):
         queue.end(k, queue.started.get(k) or makers[k]())
     return not queue.stop_requested
 
@@ -272,21 +247,6 @@ class BlockQueue:
         """Report the mean progress."""
         if self.progress is not None:
             self.progress(sum(self.shares) / len(self.makers))
-
-    def run_serially(self) -> None:
-        """Run all blocks in this thread."""
-        try:
-            for k in range(len(self.makers)):
-                self.run(k, self.report)
-        except KeyboardInterrupt:
-            self.stop_requested = True
-
-    def run_threads(self, threads: int) -> None:
-        """Run all blocks on `threads` threads."""
-        try:
-            run_on_threads(lambda k: self.run(k, lambda: None), len(self.makers), threads, self.report, self.stop)
-        except KeyboardInterrupt:
-            self.stop_requested = True
 
     def stop(self) -> None:
         """Request a stop; also used if the progress callback failed."""

@@ -1,4 +1,8 @@
-"""Record construction: columns, units, derived columns and stop reasons from the rows that a run wrote."""
+"""Record construction: columns, units and derived columns from the rows that a run wrote, and reasons for its end.
+
+A message about a failure names the coordinate that diverged, or the reason for very short steps. Warnings are about
+runs that ended but may be wrong.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.llvm.host import host
-from bellcrank.errors import warn
+from bellcrank.errors import InputError, warn
 from bellcrank.graph import Layout
-from bellcrank.graph.program import (
-    EVENT,
-    FINISHED,
-    NOT_CLOSED,
-    NOT_FINITE,
-    REPARTITION,
-    RUNNING,
-    TOO_MANY,
-    TOO_SMALL,
-)
+from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, REPARTITION, RUNNING, TOO_MANY, TOO_SMALL
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
 from bellcrank.record.contents import state_columns
@@ -30,7 +25,7 @@ from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
-from bellcrank.sim.run.failures import failure_message, step_limit_message, unresolved_message
+from bellcrank.sim.run_arguments import whole_multiple
 from bellcrank.sim.system.element_forces import element_description, partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
@@ -38,6 +33,153 @@ from bellcrank.sim.system.systems import System
 from bellcrank.version import __version__
 
 Array = np.ndarray[Any, Any]
+LONG_SPAN_STEPS = 100_000  # a proposed step has so many digits that it divides spans of so many steps
+MIN_STEP_SHARE = 0.02  # a proposed step is not shorter than this part of the present one, since it is a guess
+STEP_DIVISORS = sorted(2**a * 5**b for a in range(8) for b in range(4))  # numbers by which a step is divided
+STIFF_STEP_RATE = 1.0  # step times fastest rate above which stability, not accuracy, limits an explicit step
+
+
+def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
+    """Return why a run failed, naming the coordinate whose rate is the first not finite, or else the largest.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    code
+        Status of the failed run.
+    t
+        Time of its last good state, s.
+    y
+        Its last good state.
+    run
+        Number of the run.
+    """
+    line = int(o.final_value("input")[run]) if o.system.inputs else 0
+    values = {"t": t, "y": y, "u": o.inputs[run, line], "p": o.parameters[run]}
+    h = float(o.final_value("h")[run])
+    start = dy = np.zeros(y.shape)
+    for ahead in (0.0, 0.5 * h, h):  # the state is the last good one, and the failure may lie ahead of it
+        values |= {"t": t + ahead, "y": y + ahead * start}
+        dy = o.dynamics.f.evaluate(**{key: values[key] for key in o.dynamics.f.inputs})["dy"]
+        start = dy if ahead == 0.0 else start
+        if not np.isfinite(dy).all():
+            break
+    bad = np.flatnonzero(~np.isfinite(dy))
+    k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
+    elements = o.dynamics.elements
+    names = elements + [sensitivity_name(element, w) for w in o.dynamics.wrt for element in elements]
+    rate = f"its rate is {dy[k]:.3g}, its value {y[k]:.3g}"
+    near = _near_text(o, y, run)
+    if code == NOT_FINITE:
+        stiff = "at which its equations have a solution" if o.integrator.stiff else "a stiff integrator (rodas4)"
+        advice = f"take a smaller step, {stiff}, or look at the control"
+        return f'"{names[k]}" diverges after {t:.6g} s ({rate}){near}; {advice}'
+    advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
+    around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
+    return f"{around}{near}; {advice}"
+
+
+def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
+    """Return why a run was given up after the largest number of steps.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    t
+        Time that the run reached, s.
+    y
+        Its state.
+    run
+        Number of the run.
+    """
+    tried, h = int(o.final_value("tried")[run]), float(o.final_value("h")[run])
+    progress = f"after {tried} steps it is at {t:.6g} s of {o.settings['seconds']:g} s, and the step is {h:.2g} s"
+    if o.settings.get("step") is not None:
+        return (
+            f"{progress}: events that change the state follow each other without end. Stop the run, or switch to rest, "
+            "when they become small; or give max_steps=..."
+        )
+    fastest = _fastest_rate(o, t, y, run)
+    near = _near_text(o, y, run)
+    if not o.integrator.stiff and h * fastest > STIFF_STEP_RATE:
+        return (
+            f"{progress}{near}. It is stiff: its fastest time constant is {1 / fastest:.1g} s, and {o.integrator.name} "
+            "must take steps as short as that, however smooth the motion is. Take integrator=rodas4, reduce the fast "
+            "terms (gains, stiffness, friction, baumgarte), or give max_steps=..."
+        )
+    return (
+        f"{progress}{near}. The tolerance may be too tight, or the motion is discontinuous there: describe jumps as "
+        "events, or give max_steps=..."
+    )
+
+
+def _near_text(o: Outcome, y: Array, run: int) -> str:
+    near = o.dynamics.closure.near_singular_text(y, o.parameters[run])
+    return f"; {near}: close to a singular configuration" if near else ""
+
+
+def unresolved_message(o: Outcome, element: str, run: int) -> str:
+    """Return why a finished run with fixed steps is not resolved, and which step would be short enough.
+
+    Parameters
+    ----------
+    o
+        Outcome of the runs.
+    element
+        Element of the state with the largest error.
+    run
+        Number of the run.
+    """
+    step_error, tolerance, h = (float(o.final_value(name)[run]) for name in ("step_error", "resolve", "h"))
+    worst_time = float(o.final_value("step_error_time")[run])
+    changed = f"by {100 * step_error:.2g} % of its way" if step_error < 1.0 else "by more than its way"
+    # Steps that are implicit in forces which they do not resolve are of first order with any method.
+    order = o.integrator.order if o.dynamics.implicit is None else 1
+    share = max((0.5 * tolerance / step_error) ** (1 / order), MIN_STEP_SHARE)
+    spans = (o.settings.get(name) for name in ("seconds", "every"))  # which steps must divide
+    shorter = _shorter_step(h, share, [float(x) for x in spans if isinstance(x, int | float)])
+    return (
+        f'the step of {h:g} s is too long: step by step, halving it changes "{element}" {changed}, most at '
+        f"{worst_time:.6g} s. Take a step of {shorter} s or less, a tolerance (integrator=dopri5, or rodas4 for what "
+        f"is stiff), or solver=bc.Solver(resolve=...), which allows {100 * tolerance:.2g} %, for a larger share"
+    )
+
+
+def _shorter_step(h: float, share: float, spans: list[float]) -> str:
+    """Return the longest h/k up to the share of h with k = 2^a 5^b, written so that it divides the spans.
+
+    A whole part of h divides all that h divides: the run, the time between rows, and the periods of samples. Such k
+    keep decimal fractions short.
+    """
+    parts = min(p for p in STEP_DIVISORS if p * share >= 1.0 - 1e-9)
+    step = h / parts
+    spans = [*spans, LONG_SPAN_STEPS * step]  # periods and delays of samples, which are not known here
+    for digits in range(1, 17):
+        text = f"{step:.{digits}g}"
+        if abs(float(text) / step - 1.0) < 1e-9 and all(_divides(float(text), span) for span in spans):
+            return text
+    return repr(step)
+
+
+def _divides(step: float, span: float) -> bool:
+    try:
+        return whole_multiple("span", span, step, "step") > 0
+    except InputError:
+        return False
+
+
+def _fastest_rate(o: Outcome, t: float, y: Array, run: int) -> float:
+    """Return the largest magnitude of an eigenvalue of df/dy, 1/s, by differences; 0 if df/dy is not finite."""
+    line = int(o.final_value("input")[run]) if o.system.inputs else 0
+    e = 1e-7 * np.maximum(np.abs(y), 1.0)
+    values = {"t": t, "u": o.inputs[run, line], "p": o.parameters[run]}
+    other_inputs = {name: values[name] for name in o.dynamics.f.inputs if name != "y"}
+    with np.errstate(all="ignore"):
+        f = o.dynamics.f.evaluate(y=np.concatenate([[y], y + np.diag(e)]), **other_inputs)["dy"]
+        J = (f[1:] - f[:1]).T / e
+    return float(np.abs(np.linalg.eigvals(J)).max()) if np.isfinite(J).all() else 0.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -80,9 +222,8 @@ class Outcome:
     @property
     def row_parameters(self) -> Array:
         """Return the parameters of each row, (batch, rows or 1, np)."""
-        return (
-            self.parameters.reshape((*self.batch, 1, -1)) if self.tuned_parameters is None else self.tuned_parameters[0]
-        )
+        constant = self.parameters.reshape((*self.batch, 1, -1))
+        return constant if self.tuned_parameters is None else self.tuned_parameters[0]
 
     def final_value(self, name: str) -> Array:
         """Return the scalar or counter `name` of the final state of each run."""
@@ -153,25 +294,21 @@ def _rows(o: Outcome) -> tuple[Array, list[dict[str, Any]] | None, bool]:
     has_events = "dense" in o.layout
     if not has_events and (whole := o.done.rows.single_table) is not None:
         return whole, [], True
-    run_rows, event_rows = [], []
+    run_rows, event_rows, state = [], [], slice(1, 1 + o.dynamics.size)
     for run, pieces in enumerate(o.done.rows.pieces):
         rows = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         if has_events:  # last column: number of the event, 0 for none; negative for a row that needs polishing
             codes = rows[:, -1].astype(int)
             for i in np.flatnonzero(codes < 0):
-                rows[i, 1 : 1 + o.dynamics.size] = o.dynamics.closure.polished(
-                    rows[i, 1 : 1 + o.dynamics.size], o.parameters[run]
-                )
+                rows[i, state] = o.dynamics.closure.polished(rows[i, state], o.parameters[run])
             for row in rows[codes > 0]:
-                state = row[1 : 1 + o.dynamics.size]
                 name = o.events[int(row[-1]) - 1].name
-                event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": state.tolist()})
+                event_rows.append({"run": run, "event": name, "time": float(row[0]), "y": row[state].tolist()})
             rows = rows[codes <= 0, :-1]
         run_rows.append(rows)
-    longest = max(len(rows) for rows in run_rows)
-    if all(len(rows) == longest for rows in run_rows) and len(run_rows) == 1:
+    if o.runs == 1:
         return run_rows[0][None].copy(), event_rows, False
-    padded = np.full((o.runs, longest, run_rows[0].shape[1]), np.nan)
+    padded = np.full((o.runs, max(map(len, run_rows)), run_rows[0].shape[1]), np.nan)
     for k, rows in enumerate(run_rows):
         padded[k, : len(rows)] = rows
     return padded, event_rows, False
@@ -235,16 +372,12 @@ def warn_doubts(o: Outcome, record: Record) -> None:
 
 def _warn_unresolved(o: Outcome, record: Record) -> None:
     """Warn about steps that were too long; of several unresolved runs the worst is reported."""
-    unresolved_indices = np.flatnonzero(unresolved_runs(o))
-    if not len(unresolved_indices):
+    indices = np.flatnonzero(unresolved_runs(o))
+    if not len(indices):
         _warn_unchecked(o)
         return
-    worst = int(unresolved_indices[np.argmax(o.final_value("step_error")[unresolved_indices])])
-    run_text = (
-        f"run {worst}, the worst of {len(unresolved_indices)} that are not resolved, of {o.runs}: "
-        if o.runs > 1
-        else ""
-    )
+    worst, count = int(indices[np.argmax(o.final_value("step_error")[indices])]), len(indices)
+    run_text = f"run {worst}, the worst of {count} that are not resolved, of {o.runs}: " if o.runs > 1 else ""
     warn(f'"{o.system.mechanism.name}" is not resolved: {run_text}{record.stops[worst].message}.')
 
 
@@ -267,12 +400,10 @@ def _warn_lost_motion(o: Outcome, record: Record) -> None:
     if not s.motions:
         return
     q = np.asarray(record.q).reshape(o.runs, -1, m.nq)
-    t = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1)
+    t, h = np.broadcast_to(record.t, (*o.batch, q.shape[1])).reshape(o.runs, -1), float(o.settings.get("step") or 0.0)
     for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
         known = np.flatnonzero(np.isfinite(t[run]))[[0, -1]]
-        text = lost_motion(
-            m, s.motions, t[run, known], q[run, known], o.integrator, float(o.settings.get("step") or 0.0)
-        )
+        text = lost_motion(m, s.motions, t[run, known], q[run, known], o.integrator, h)
         if text:
             run_text = f" (run {run})" if o.runs > 1 else ""
             warn(
@@ -303,12 +434,9 @@ def _step_change(o: Outcome) -> dict[str, Any]:
         return {}
     step_error = np.nan_to_num(o.final_value("step_error"), nan=np.inf)
     run = int(np.argmax(step_error))
-    change = {
-        "change": float(step_error[run]),
-        "of": _doubtful_element(o, run),
-        "time": float(o.final_value("step_error_time")[run]),
-    }
-    return {"change by half the step": change | ({"run": run} if o.runs > 1 else {})}
+    change = {"change": float(step_error[run]), "of": _doubtful_element(o, run)}
+    change |= {"time": float(o.final_value("step_error_time")[run])} | ({"run": run} if o.runs > 1 else {})
+    return {"change by half the step": change}
 
 
 def _doubtful_element(o: Outcome, run: int) -> str:

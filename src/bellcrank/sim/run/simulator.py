@@ -27,13 +27,11 @@ from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
 from bellcrank.sim.program.adaptive_steps import AdaptiveSteps
-from bellcrank.sim.program.damping_stability import check_damping
-from bellcrank.sim.program.element_stability import check_steps
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.fixed_steps import FixedSteps
 from bellcrank.sim.program.implicit_forces import has_resistance
 from bellcrank.sim.program.step_check import StepCheck
-from bellcrank.sim.program.step_limits import check_counts
+from bellcrank.sim.program.step_limits import check_counts, check_damping, check_steps
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, parse_summary
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.program.tree_dynamics import tree_dynamics
@@ -48,12 +46,7 @@ from bellcrank.sim.run.batch_execution import (
     run_to_end,
 )
 from bellcrank.sim.run.lane_blocks import CompiledProgram
-from bellcrank.sim.run.record_builder import (
-    Interrupted,
-    Outcome,
-    build_record,
-    warn_doubts,
-)
+from bellcrank.sim.run.record_builder import Interrupted, Outcome, build_record, warn_doubts
 from bellcrank.sim.run_arguments import RunArguments, as_tuple
 from bellcrank.sim.settings import (
     Plan,
@@ -93,8 +86,78 @@ class PreparedRun:
     start: Array
 
 
+class PreparedSystem:
+    """A system with an integrator and the settings of its runs, and what is made of it once.
+
+    Parameters
+    ----------
+    plant
+        The system.
+    groups
+        Settings of the integration, the record and the target.
+    """
+
+    dynamics: Dynamics
+
+    def __init__(self, plant: System, groups: tuple[Solver, Saving, Where]) -> None:
+        self.system, (self.solver, self.saving, self.where) = plant, groups
+        self.integrator = integrator_of(self.solver.integrator)
+        self._cache: dict[Any, Any] = {}
+        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
+        _prepared.add(self)
+
+    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = make()
+            cached: Cached = self._cache[key]
+            return cached
+
+    def _checked_states(self, plan: Plan, given: RunArguments, parameters: Mapping[str, Any] | None) -> Array:
+        """Return the states before the first step of runs with these settings, after checking that they are possible.
+
+        Parameters
+        ----------
+        plan
+            Steps and target.
+        given
+            Starts, inputs and parameters.
+        parameters
+            The parameters that the user gave, if any.
+        """
+        given.check_inputs(plan.h, plan.adaptive)
+        if not plan.adaptive:
+            if not self.system.rigid:
+                check_steps(self.system, self.integrator, plan.h, given.y[0])
+            self._check_damping(plan.h, given.parameters if parameters else None)
+        if self.system.sampled:
+            check_samples(self.system, plan.h, plan.mode is not None)
+        if plan.where.dtype != "float64":
+            check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
+        return self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
+
+    def _check_damping(self, h: float, parameters: Any) -> None:
+        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
+        m, implicit = self.system.mechanism, self.dynamics.implicit
+        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
+        if parameters is None or not m.parameters or not has_resistance(self.system):
+            return
+        names = list(self.system.parameters)
+        values = parameters[:, [names.index(name) for name in m.parameters]]
+        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
+        if (values >= low).all() and (values <= high).all():
+            return
+        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
+            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
+            check_damping(system_at, implicit, self.integrator, h)
+        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
+        least, most = values.min(axis=0), values.max(axis=0)
+        low, high = np.minimum(low, least - 0.5 * np.abs(least)), np.maximum(high, most + 0.5 * np.abs(most))
+        self._cache["checked", h] = low, high
+
+
 @explain_methods("__init__", "run", "prepared", "planned", "self_contained_program", "program")
-class Simulator:
+class Simulator(PreparedSystem):
     """A system with an integrator, compiled on first use. Settings given here are the defaults of all its runs.
 
     Parameters
@@ -146,9 +209,8 @@ class Simulator:
         check_keywords(Simulator, parts, system)
         shortcuts: dict[str, Any] = {"integrator": integrator, "method": method, "form": form, "baumgarte": baumgarte}
         shortcuts["summary"] = summary
-        self.solver, self.saving, self.where = grouped_settings(shortcuts, solver, saving, where)
-        self.system = system(mechanism, **parts)
-        self.integrator = integrator_of(self.solver.integrator)
+        groups = grouped_settings(shortcuts, solver, saving, where)
+        super().__init__(system(mechanism, **parts), groups)
         wrt = as_tuple("sensitivities", sensitivities, "names")
         self.summary = EMPTY_SUMMARY
         if not _is_empty_list(self.saving.summary):
@@ -159,10 +221,7 @@ class Simulator:
                 "sensitivities do not support sampled controllers, which change the state discontinuously."
             )
         self.dynamics = system_dynamics(self.system, self.solver, wrt, self.summary.integrals, self.where.dtype)
-        self._cache: dict[Any, Any] = {}
         self._memory = RowMemory()
-        self._lock = threading.RLock()  # to trace and to compile, which several threads may want at once
-        _simulators.add(self)
         self.events = () if events is None or _is_empty_list(events) else checked_events(events, wrt)
         if self.system.outputs:
             _ = self.dynamics.outputs  # an output that cannot be traced raises here, not after the run
@@ -203,9 +262,8 @@ class Simulator:
             check = StepCheck(dynamics, self.integrator, dtype) if checks and self.solver.resolve else None
             if mode is None:
                 return FixedSteps(dynamics, self.integrator, self.summary, rows, dtype, check).program()
-            return AdaptiveSteps(
-                dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check
-            ).program()
+            run = AdaptiveSteps(dynamics, self.integrator, self.events, *mode, self.summary, rows, dtype, check)
+            return run.program()
 
         return self._cached(("program", mode, dynamics, rows, dtype, checks), make)
 
@@ -288,16 +346,8 @@ class Simulator:
             The same object for the same arguments.
         """
         return self._cached(
-            (lanes, mode, by, rows),
-            lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes).prepared(),
+            (lanes, mode, by, rows), lambda: CompiledProgram(self.program(mode, by, rows, "float64"), lanes)
         )
-
-    def _cached(self, key: Any, make: Callable[[], Cached]) -> Cached:
-        with self._lock:
-            if key not in self._cache:
-                self._cache[key] = make()
-            cached: Cached = self._cache[key]
-            return cached
 
     @property
     def predicted(self) -> PredictedStepTime:
@@ -404,47 +454,14 @@ class Simulator:
         """
         plan = self.planned(seconds, settings)
         given = RunArguments(self.system, q0, v0, x0, inputs, input_step, parameters, batch)
-        given.check_inputs(plan.h, plan.adaptive)
-        if not plan.adaptive:
-            if not self.system.rigid:
-                check_steps(self.system, self.integrator, plan.h, given.y[0])
-            self._check_damping(plan.h, given.parameters if parameters else None)
-        if self.system.sampled:
-            check_samples(self.system, plan.h, plan.mode is not None)
-        if plan.where.dtype != "float64":
-            check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
-        y = self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))
+        y = self._checked_states(plan, given, parameters)
         with progress_message(f"compiling {self.system.mechanism.name}", progress):
             program = self.program(plan.mode, rows=plan.keeps_rows, dtype=plan.where.dtype)
         plan.check_room(given.runs, program.row)
-        initial_fields = plan.initial_fields(given.hold, given.table.shape[1]) | {
-            "y": y,
-            "summary": np.array([self.summary.start_values]),
-        }
-        return PreparedRun(
-            plan, program, Batch(initial_fields, given.table, given.parameters, plan.rows), given.shape, given.y
-        )
-
-    def _check_damping(self, h: float, parameters: Any) -> None:
-        """Check damping, also for some of the given values of free parameters, which may be far from nominal ones."""
-        m, implicit = self.system.mechanism, self.dynamics.implicit
-        self._cached(("damping", h), lambda: check_damping(self.system, implicit, self.integrator, h))
-        if parameters is None or not m.parameters or not has_resistance(self.system):
-            return
-        names = list(self.system.parameters)
-        values = parameters[:, [names.index(name) for name in m.parameters]]
-        low, high = self._cache.get(("checked", h), (np.inf, -np.inf))
-        if (values >= low).all() and (values <= high).all():
-            return
-        for row in np.unique(values, axis=0)[:CHECKED_RUNS]:
-            system_at = replace(self.system, mechanism=m.at(dict(zip(m.parameters, row.tolist(), strict=True))))
-            check_damping(system_at, implicit, self.integrator, h)
-        # Skip the check within half as much again around checked values: a fit calls this hundreds of times.
-        checked_range = (
-            values.min(axis=0) - 0.5 * np.abs(values.min(axis=0)),
-            values.max(axis=0) + 0.5 * np.abs(values.max(axis=0)),
-        )
-        self._cache["checked", h] = np.minimum(low, checked_range[0]), np.maximum(high, checked_range[1])
+        initial_fields = plan.initial_fields(given.hold, given.table.shape[1])
+        initial_fields |= {"y": y, "summary": np.array([self.summary.start_values])}
+        runs = Batch(initial_fields, given.table, given.parameters, plan.rows)
+        return PreparedRun(plan, program, runs, given.shape, given.y)
 
     def planned(self, seconds: float, settings: Mapping[str, Any]) -> Plan:
         """Return the settings of a run as numbers.
@@ -475,29 +492,24 @@ class Simulator:
         standing = RunStanding()
         with progress_bar(f"simulating {self.system.mechanism.name}", progress, standing) as tell:
             watch = ProgressReporter(program.layout, plan.seconds, plan.adaptive, tell, standing)
-            if plan.where.target == "cuda":
-                backend = self._gpu_backend(plan, program, runs, watch)
-            else:
-                backend = self._cpu_backend(plan, program, runs, watch, progress)
+            backend = self._backend(plan, runs, watch, progress)
             return run_to_end(self.dynamics, program.layout, runs, backend)
 
-    def _cpu_backend(
-        self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter, progress: Any
-    ) -> Backend:
+    def _backend(self, plan: Plan, runs: Batch, watch: ProgressReporter, progress: Any) -> Backend:
+        if plan.where.target == "cuda":
+            from bellcrank.sim.run.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
+
+            def on_gpu(dynamics: Dynamics) -> GpuProgram:
+                key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
+                return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
+
+            return GpuBackend(on_gpu, watch.layout, runs, self._memory, watch)
+
         def code(dynamics: Dynamics) -> CompiledProgram:
             with progress_message(f"compiling {self.system.mechanism.name}", progress):
                 return self.compiled(self._lanes(runs), plan.mode, dynamics, plan.keeps_rows)
 
-        return Lanes(code, program.layout, runs, plan.where.threads, self._memory, watch)
-
-    def _gpu_backend(self, plan: Plan, program: Program, runs: Batch, watch: ProgressReporter) -> Backend:
-        from bellcrank.sim.run.gpu_runs import GpuBackend, GpuProgram  # loaded on demand
-
-        def code(dynamics: Dynamics) -> GpuProgram:
-            key = plan.mode, dynamics, plan.keeps_rows, plan.where.dtype
-            return self._cached(key, lambda: GpuProgram(self.program(*key), plan.where.dtype))
-
-        return GpuBackend(code, program.layout, runs, self._memory, watch)
+        return Lanes(code, watch.layout, runs, plan.where.threads, self._memory, watch)
 
     def __reduce__(self) -> str:
         raise InputError(
@@ -622,14 +634,13 @@ def simulate(
         run = bc.simulate(arm, seconds=10, q0={"elbow": 0.5}, control=lambda t, q, v, x, u: -20.0 * q - 2.0 * v)
         run.t, run.q, run["energy"]; run.stops; run.plot()
     """
-    parts: dict[str, Any] = {"control": control} if control is not None else {}
     shortcuts = {
         "integrator": integrator, "step": step, "tolerance": tolerance, "max_steps": max_steps, "method": method,
         "form": form, "every": every, "keep": keep, "summary": summary, "target": target, "dtype": dtype,
         "threads": threads,
     }  # fmt: skip
     groups = grouped_settings(shortcuts, solver, saving, where)
-    simulator = Simulator(mechanism, None, None, events, sensitivities, None, None, None, *groups, **parts)
+    simulator = Simulator(mechanism, None, None, events, sensitivities, None, None, None, *groups, control=control)
     run_inputs: dict[str, Any] = {"inputs": inputs, "input_step": input_step, "parameters": parameters}
     return simulator.run(seconds, q0, v0, x0, batch=batch, progress=progress, **run_inputs)
 
@@ -663,13 +674,13 @@ def system_dynamics(
     return looped_dynamics(system, solver, wrt, integrals, dtype)
 
 
-_simulators: weakref.WeakSet[Simulator] = weakref.WeakSet()
+_prepared: weakref.WeakSet[PreparedSystem] = weakref.WeakSet()
 
 
 def _replace_locks() -> None:
     """Replace the locks in a child process, where the thread that held one does not exist."""
-    for simulator in list(_simulators):
-        simulator._lock = threading.RLock()
+    for prepared in list(_prepared):
+        prepared._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -32,15 +32,12 @@ from bellcrank.memory_limits import check_memory
 from bellcrank.quoting import single_line
 from bellcrank.sim.program.counter_rng import seed_numbers
 from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
-from bellcrank.sim.quantity_checks import MAX_STEPS_PER_CALL, whole_multiple
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import vector_argument
+from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL, vector_argument, whole_multiple
 from bellcrank.sim.stepper import stepper_arguments as arguments
-from bellcrank.sim.stepper.python_controllers import ControlledRun, run_controller
-from bellcrank.sim.stepper.stepper_actions import ActionBuilder, StepperTask
-from bellcrank.sim.stepper.stepper_arguments import rows_per_run
-from bellcrank.sim.stepper.stepper_code import ActionCode
+from bellcrank.sim.stepper.stepper_actions import ActionBuilder, ActionCode, StepperTask
+from bellcrank.sim.stepper.stepper_arguments import ControlledRun, rows_per_run, run_controller
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, partial_contacts, warn_unfelt_overlaps
 
 Array = np.ndarray[Any, Any]
@@ -210,9 +207,8 @@ class Stepper:
         words |= {name: self._code.library.address(name) for name in ("step", "odd")} | {"blocks": len(self._run_data)}
         for name, x in words.items():
             self._set(name, x)
-        self._step_address_call = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)(
-            self._library.address("one")
-        )
+        step_function = ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)
+        self._step_address_call = step_function(self._library.address("one"))
         if action.nu and self.threads == 1:
             head = f"step(u, *, out=None)\n--\n\n{type(self).step.__doc__}"
             self.step = make_builtin(self._library.address, "step", head, self.step)  # type: ignore[method-assign]
@@ -265,6 +261,12 @@ class Stepper:
         """Return the slice of the free parameters."""
         return slice(self._action.layout.size, self._run_data.shape[1])
 
+    @property
+    def _parameter_rows(self) -> Array:
+        """Return the free parameters of all runs, in host memory."""
+        rows: Array = self._to_host(self._read(self._free))
+        return rows
+
     def _numbers(self, parameters: Mapping[str, Any]) -> Array:
         return rows_per_run("parameters", self.system.parameters.vector(parameters, "stepper"), self._shape, self.runs)
 
@@ -296,11 +298,10 @@ class Stepper:
         y = self._new_observations() if out is None else self._output(out)
         direct = y.flags.c_contiguous and not np.may_share_memory(y, checked)
         target = poisoned(y) if direct else empty_buffer(y.shape)
-        code = (
-            self._step_on_threads(checked, target)
-            if self.threads > 1
-            else int(self._step_address_call(address(checked), address(target)))
-        )
+        if self.threads > 1:
+            code = self._step_on_threads(checked, target)
+        else:
+            code = int(self._step_address_call(address(checked), address(target)))
         if code == text.BUSY:
             raise InputError(f"step: {BUSY_TEXT}")
         if code == text.ODD:
@@ -351,11 +352,7 @@ class Stepper:
             if parameters is not None and not self.system.parameters:
                 raise InputError("reset: parameters is given, but this system has no free parameters.")
             p = None if parameters is None else self._numbers(parameters)
-            y = (
-                None
-                if start is None
-                else self._start_states(start, self._to_host(self._read(self._free)) if p is None else p)
-            )
+            y = None if start is None else self._start_states(start, self._parameter_rows if p is None else p)
             if y is not None:
                 self._check_starts(y[chosen])
             words = None if seed is None else seed_numbers(seed)
@@ -417,7 +414,7 @@ class Stepper:
             Check that the values are physically possible (no negative mass), which takes milliseconds.
         """
         with self._exclusive_use("tune"):
-            p = self.system.parameters.changed(self._to_host(self._read(self._free)), parameters, "tune", check)
+            p = self.system.parameters.changed(self._parameter_rows, parameters, "tune", check)
             self._write(self._free, np.ones(self.runs, bool), p)
 
     def _new_observations(self) -> Array:
@@ -524,9 +521,8 @@ class Stepper:
             For `restore` of this stepper or another one of the same system.
         """
         with self._exclusive_use("snapshot"):
-            return StepperSnapshot(
-                self._identity, self._run_data.copy(), self.reward.copy(), self.ended.copy(), self._get("alive")
-            )
+            data, reward, ended = (x.copy() for x in (self._run_data, self.reward, self.ended))
+            return StepperSnapshot(self._identity, data, reward, ended, self._get("alive"))
 
     def restore(self, snapshot: StepperSnapshot) -> None:
         """Restore the state of all runs.
@@ -544,11 +540,8 @@ class Stepper:
         if not isinstance(snapshot, StepperSnapshot):
             raise InputError(f"restore: {type(snapshot).__name__} is not a snapshot; stepper.snapshot() makes one.")
         if snapshot.identity != self._identity:
-            differ = [
-                f"{name}: {b}, not {a}"
-                for (name, a), (_, b) in zip(self._identity, snapshot.identity, strict=True)
-                if a != b
-            ]
+            pairs = zip(self._identity, snapshot.identity, strict=True)
+            differ = [f"{name}: {b}, not {a}" for (name, a), (_, b) in pairs if a != b]
             raise InputError(f"restore: the snapshot belongs to another stepper ({'; '.join(differ)}).")
         with self._exclusive_use("restore"):
             self._run_data[...], self.reward[...], self.ended[...] = snapshot.run_data, snapshot.reward, snapshot.ended
@@ -614,10 +607,8 @@ class Stepper:
                 return text.ODD
             if not self._get("alive"):
                 return text.ENDED
-            settings = self._library.address("told")
-            self._set(
-                "alive", self._code.step_on_threads(len(self._run_data), self.threads, settings, u, y, self._spaces)
-            )
+            work = len(self._run_data), self.threads, self._library.address("told")
+            self._set("alive", self._code.step_on_threads(*work, u, y, self._spaces))
             return 0
         finally:
             self._lock.release()

@@ -2,20 +2,27 @@
 
 Between actions only y, the number of steps since the start, the status of the run, and the memory of an integrator or
 of closed loops are kept. The rest of a tick's state is the same for all runs and is written before the first tick of
-each action.
+each action. The machine code of an action is executed by one thread or several.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bellcrank.errors import InputError, unknown
+import numpy as np
+
+from bellcrank.emit.cpu import action as text
+from bellcrank.emit.cpu.thread_pool import shared_pool, wait_for_tasks
+from bellcrank.emit.llvm.host import host
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Layout, Node, Program
 from bellcrank.graph.action import DRAWN, Action
 from bellcrank.graph.counters import Counter, CounterWords, split_words
+from bellcrank.graph.graph import structure
 from bellcrank.graph.inline import inline
 from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, list_width
 from bellcrank.integrate import Integrator
@@ -24,13 +31,13 @@ from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar, where
 from bellcrank.sim.constraints.multi_partition_program import JoinedPartitions
 from bellcrank.sim.program.counter_rng import SEED_NUMBERS, Random
-from bellcrank.sim.program.run_state import initial_fields
+from bellcrank.sim.program.fixed_steps import initial_fields
 from bellcrank.sim.program.step_check import KEPT_FIELDS
 from bellcrank.sim.program.system_graphs import Dynamics
-from bellcrank.sim.run_arguments import NamedVector, as_tuple
+from bellcrank.sim.run.lane_blocks import address, loaded_library
+from bellcrank.sim.run_arguments import NamedVector, as_tuple, call_user_function, check_known, named_scalars
 from bellcrank.sim.system.observed_columns import StateColumns, observable_units
 from bellcrank.sim.system.sampling import any_due, clocks, first_phases
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
 
 # Loop closures of a drawn start, which may leave loops wide open; each takes two Newton iterations.
 START_CLOSURE_ROUNDS = 3
@@ -55,9 +62,7 @@ def observed_names(dynamics: Dynamics, requested: Sequence[str] | None) -> tuple
     if requested is None:
         return tuple(s.outputs) or (*(f"{n}.q" for n in m.columns[0]), *(f"{n}.v" for n in m.columns[1]))
     known = ["t", *observable_units(s)]
-    for name in as_tuple("outputs", requested, "names of columns"):
-        if name not in known:
-            raise InputError(f"outputs: {unknown('column', name, known)}")
+    check_known("outputs", "column", as_tuple("outputs", requested, "names of columns"), known)
     if not len(requested):
         raise InputError("outputs is empty; expected names of columns, or no outputs= for those of the system.")
     return tuple(requested)
@@ -235,14 +240,10 @@ class ActionBuilder:
 
     def _drawn_start(self, start: Callable[[Random], Any], random: Random, numbers: list[float]) -> list[Scalar]:
         """Return the start that the user's function draws: all elements, or some by name on top of `numbers`."""
-        drawn, names = (
-            call_user_function("start", start, random, expected="(random)"),
-            list(self.dynamics.ports.elements),
-        )
+        names = list(self.dynamics.ports.elements)
+        drawn = call_user_function("start", start, random, expected="(random)")
         if isinstance(drawn, Mapping):
-            for key in drawn:
-                if key not in names:
-                    raise InputError(f"start returned a value for an unknown element: {unknown('element', key, names)}")
+            check_known("start returned a value for an unknown element", "element", drawn, names)
             drawn = dict(zip(names, numbers, strict=True)) | dict(drawn)
         return named_scalars("start", drawn, names)
 
@@ -250,3 +251,55 @@ class ActionBuilder:
 def _field_width(places: Layout, name: str) -> int:
     span = places.span(name)
     return int(span.stop - span.start)
+
+
+Array = np.ndarray[Any, Any]
+LEAST_BLOCKS_PER_THREAD = 4  # smallest number of blocks per thread
+
+
+class ActionCode:
+    """An action as machine code for a number of lanes, shared by steppers with the same action."""
+
+    def __init__(self, action: Action, lanes: int) -> None:
+        self.action, self.lanes = action, lanes
+        known: dict[int, Any] = {}
+        graphs = {**action.graphs, **action.program.graphs}
+        structures = tuple((name, structure(g, known)) for name, g in graphs.items())
+        places = action.layout.place("new"), action.program.layout.places.get("fresh")
+        key = "action", lanes, action.changing, action.restarts, places, structures
+        self.library, self.workspace = loaded_library(key, lambda: text.source(action, lanes, host().lanes("float64")))
+        kinds = (ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+        self.step, self.observe = (
+            ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.library.address(name)) for name in ("step", "see")
+        )
+
+    def step_on_threads(
+        self, blocks: int, threads: int, settings: int, u: Array, y: Array, spaces: Sequence[Array]
+    ) -> int:
+        """Execute an action on several threads, each with some blocks; return nonzero if any run is alive.
+
+        Parameters
+        ----------
+        blocks
+            Number of blocks of lanes.
+        threads
+            Number of threads.
+        settings
+            Address of the settings of the stepper's entry module.
+        u, y
+            Inputs and observations of all runs.
+        spaces
+            Workspaces, one for each thread.
+        """
+        parts = min(threads, max(1, blocks // LEAST_BLOCKS_PER_THREAD))
+        edges = [blocks * k // parts for k in range(parts + 1)]
+
+        def step_part(k: int) -> int:
+            return int(self.step(edges[k], edges[k + 1], settings, address(u), address(y), address(spaces[k])))
+
+        others = [shared_pool(threads).submit(step_part, k) for k in range(1, parts)]
+        try:
+            alive = step_part(0)
+        finally:
+            wait_for_tasks(others)
+        return int(max([alive, *(other.result() for other in others)]))

@@ -12,9 +12,8 @@ from bellcrank.build.compilation import Where
 from bellcrank.errors import InputError
 from bellcrank.graph.program import NEVER_TIME
 from bellcrank.model import Mechanism
-from bellcrank.sim.quantity_checks import count, duration, positive
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.sim.run_arguments import as_tuple
+from bellcrank.sim.run_arguments import as_tuple, count, duration, positive
 from bellcrank.sim.settings import DEFAULT_STEP_S, Solver, available_target, grouped_settings
 from bellcrank.sim.stepper.stepper import Stepper
 from bellcrank.sim.stepper.stepper_actions import StepperTask, observed_names

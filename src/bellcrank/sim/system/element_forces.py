@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.dynamics.frame_pairs import FrameEnd, frame_pair, jacobian_row
 from bellcrank.dynamics.tree_sweeps import poses
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import Box, Sphere, Terrain, inner_radius
@@ -26,8 +26,7 @@ from bellcrank.parameters.validation import check_numbers
 from bellcrank.record.contents import COMPONENTS, RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, step
-from bellcrank.sim.run_arguments import as_tuple, check_unique_names
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import as_tuple, call_user_function, check_known, check_unique_names, named_scalars
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec, vec
 
 AXES = ("x", "y", "z")
@@ -60,17 +59,13 @@ def checked_elements(mechanism: Mechanism, value: Any) -> tuple[Element, ...]:
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):
-            for frame in (e.a, e.b):
-                if frame not in mechanism.frames:
-                    raise InputError(f"{where}: {unknown('frame', frame, mechanism.frames)}")
+            check_known(where, "frame", (e.a, e.b), mechanism.frames)
             if mechanism.frames[e.a].body == mechanism.frames[e.b].body:
                 raise InputError(
                     f'{where}: "{e.a}" and "{e.b}" are on one body, and cannot move relative to each other.'
                 )
         if isinstance(e, Coupling):
-            for joint in e.joints:
-                if joint not in single:
-                    raise InputError(f"{where}: {unknown('joint', joint, single)}")
+            check_known(where, "joint", e.joints, single)
     check_unique_names("element", [e.name for e in elements])
     return elements
 

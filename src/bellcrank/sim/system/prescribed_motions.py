@@ -27,7 +27,7 @@ from bellcrank.nodes.tape import Tape
 from bellcrank.record.contents import RATES
 from bellcrank.record.contents import units as joint_units
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import call_user_function, named_scalars
 
 Array = np.ndarray[Any, Any]
 Motion = Callable[[Scalar], Scalar]
@@ -74,9 +74,7 @@ def checked_motions(m: Mechanism, motions: Any) -> dict[str, Motion]:
             raise InputError(f'motions of "{m.name}": {unknown("joint or place", name, known)}')
         if not callable(f):
             raise InputError(f'motion of "{name}" is {f!r}; expected a function of t, such as lambda t: 2.0 * t.')
-        prescribed_jet(
-            name, f, Tape().node("input", "t", 0)
-        )  # first call on a symbol: a stored symbol is detected later
+        prescribed_jet(name, f, Tape().node("input", "t", 0))  # on a symbol: a stored one is detected later
     return dict(motions)
 
 
@@ -225,9 +223,8 @@ def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tup
         for _ in range(2):  # once more, because the first projection leaves rounding errors
             part = part - known.T @ (known @ part)
         left, size = float(np.linalg.norm(part)), float(np.linalg.norm(row))
-        shares.append(
-            (name, left / size if size else 1.0)
-        )  # a row that is always zero is refused by `driven_accelerations`
+        # A row that is always zero is refused by `driven_accelerations`.
+        shares.append((name, left / size if size else 1.0))
         if left:
             known = np.vstack([known, part / left])
     return shares
@@ -315,10 +312,9 @@ def lost_motion(
             continue  # the motion depends on free parameters
         end = float(prescribed_coordinate(plain, name, q[-1].tolist(), [0.0] * m.nv).value)
         error, allowed = abs(end - ends[1]), max(MAX_MOTION_ERROR_SHARE * abs(ends[1] - ends[0]), START_TOLERANCE)
-        if not (
-            error <= allowed
-            or error <= INTEGRATION_ERROR_MARGIN * integration_error(name, motion, integrator, float(t[-1]), h)
-        ):
+        if error <= allowed:
+            continue
+        if not error <= INTEGRATION_ERROR_MARGIN * integration_error(name, motion, integrator, float(t[-1]), h):
             return f'motion of "{name}" was not followed: at {t[-1]:g} s it is {ends[1]:g}, the run is at {end:g}'
     return ""
 

@@ -1,6 +1,6 @@
 """Force elements of a large mechanism: elements of one kind form a rolled loop over a table of their numbers.
 
-    bodies that carry ends   their poses and velocities: a recursion, one outward pass (rolled_frame_motion.py)
+    bodies that carry ends   their poses and velocities: a recursion, one outward pass (external_forces.py)
     elements                 each from its two ends, in world axes: a rolled loop for each kind
                              (forces/element_classes.py)
     joints                   the generalised forces of all elements: another recursion, one inward pass
@@ -30,7 +30,7 @@ from bellcrank.graph.graph import Graph, Shape
 from bellcrank.model import Mechanism
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import Scalar, step
-from bellcrank.sim.system import rolled_frame_motion
+from bellcrank.sim.system import external_forces
 from bellcrank.sim.system.element_forces import ElementResult, coupling_forces, end_forces
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
@@ -64,15 +64,14 @@ class ElementPasses:
         """
         known: dict[str, Numbers] = {"t": [t], "q": q, "v": v, "x": x, "bodies": ()}
         if self.carriers:
-            known["bodies"] = rolled_frame_motion.call_graph(self.mechanism, self.outward_graph, q=q, v=v)
+            known["bodies"] = external_forces.call_graph(self.mechanism, self.outward_graph, q=q, v=v)
         numbers_by_element = self._rolled_results(known, shown) if self.kinds else {}
         results = []
         for i, e in enumerate(self.elements):
             if i not in numbers_by_element:
+                names, constants = list(self.input_indices[i]), self._constants(e)
                 read_values = [[known[name][k] for k in indices] for name, indices in self.input_indices[i].items()]
-                numbers_by_element[i] = self.law(
-                    e, list(self.input_indices[i]), shown, self._constants(e), *read_values
-                )
+                numbers_by_element[i] = self.law(e, names, shown, constants, *read_values)
             results.append(self._element_result(e, numbers_by_element[i]))
         return results
 
@@ -91,7 +90,7 @@ class ElementPasses:
         for body in (body for body, n in count.items() if n > policy.MAX_BODY_WRENCHES):
             first, *more = (wrench for index, wrench in wrenches if index == body)
             acts.append((body, [sum(column, x) for x, *column in zip(first, *more, strict=True)]))
-        return rolled_frame_motion.generalised_forces(self.mechanism, acts, q)
+        return external_forces.generalised_forces(self.mechanism, acts, q)
 
     # -- frames and bodies
 
@@ -104,7 +103,7 @@ class ElementPasses:
     @cached_property
     def outward_graph(self) -> Graph:
         """Graph of the outward pass to the carriers."""
-        return rolled_frame_motion.outward_graph(self.mechanism, list(self.carriers))
+        return external_forces.outward_graph(self.mechanism, list(self.carriers))
 
     def _bodies(self, e: Between) -> list[str]:
         """Return the bodies of its two ends, without the ground."""
@@ -185,13 +184,8 @@ class ElementPasses:
             q, v = ([columns.index(joint) for joint in getattr(e, "joints", ())] for columns in names)
             carrier_indices = [self.carriers[body] for body in self._bodies(e)] if isinstance(e, Between) else []
             bodies = [MOTION_AND_AXES_RESULTS * k + i for k in carrier_indices for i in range(MOTION_AND_AXES_RESULTS)]
-            element_indices = {
-                "t": [0],
-                "q": q,
-                "v": v,
-                "x": range(first_state, first_state + len(e.states)),
-                "bodies": bodies,
-            }
+            own_states = range(first_state, first_state + len(e.states))
+            element_indices = {"t": [0], "q": q, "v": v, "x": own_states, "bodies": bodies}
             indices.append({name: tuple(input_places) for name, input_places in element_indices.items()})
         return indices
 
@@ -230,22 +224,14 @@ class ElementPasses:
         e = element_classes.replace_numbers(like, numbers)
         (t,), x = values["t"], values["x"]
         if isinstance(e, Coupling):
-            force, rates = coupling_forces(e, t, values["q"], values["v"], x)
-            return [
-                *force,
-                *rates,
-                *([e.energy(t, values["q"], x), e.loss(t, values["q"], values["v"], x)] if shown else []),
-            ]
+            q, v = values["q"], values["v"]
+            force, rates = coupling_forces(e, t, q, v, x)
+            return [*force, *rates, *([e.energy(t, q, x), e.loss(t, q, v, x)] if shown else [])]
         assert isinstance(e, Between)
-        seen = [
-            values["bodies"][i : i + MOTION_AND_AXES_RESULTS]
-            for i in range(0, len(values["bodies"]), MOTION_AND_AXES_RESULTS)
-        ]
-        bodies = iter(map(rolled_frame_motion.frame_end, seen))
-        ends = [
-            _CarriedFrame(next(bodies) if self._body(f) else None, [next(numbers) for _ in range(FRAME_NUMBERS)])
-            for f in _frames(e)
-        ]
+        seen, size = values["bodies"], MOTION_AND_AXES_RESULTS
+        bodies = iter([external_forces.frame_end(seen[i : i + size]) for i in range(0, len(seen), size)])
+        carriers = [next(bodies) if self._body(f) else None for f in _frames(e)]
+        ends = [_CarriedFrame(carrier, [next(numbers) for _ in range(FRAME_NUMBERS)]) for carrier in carriers]
         pull = end_forces(e, t, ends[0].end, ends[1].end, x)
         out: list[Scalar] = []
         for end, f, n in zip(ends, (-pull.f, pull.f), (-pull.moment_on_a, pull.n), strict=True):
@@ -257,9 +243,8 @@ class ElementPasses:
         if isinstance(e, Coupling):
             v_indices = [self.mechanism.columns[1].index(joint) for joint in e.joints]
             force, tail = numbers[: len(v_indices)], numbers[len(v_indices) :]
-            return ElementResult(
-                e, dict(zip(v_indices, force, strict=True)), tail[: len(e.states)], [*force, *tail[len(e.states) :]]
-            )
+            torque = dict(zip(v_indices, force, strict=True))
+            return ElementResult(e, torque, tail[: len(e.states)], [*force, *tail[len(e.states) :]])
         assert isinstance(e, Between)
         bodies = self._bodies(e)
         wrenches = [(body, numbers[6 * k : 6 * k + 6]) for k, body in enumerate(bodies)]

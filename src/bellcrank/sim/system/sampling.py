@@ -16,9 +16,17 @@ from bellcrank.actuators import StateVariable
 from bellcrank.errors import InputError
 from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, floor, maximum, quantised, where
-from bellcrank.sim.quantity_checks import delay, duration, positive, whole_multiple
-from bellcrank.sim.run_arguments import NamedVector, check_unique_names, real_number
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
+from bellcrank.sim.run_arguments import (
+    NamedVector,
+    call_user_function,
+    check_unique_names,
+    delay,
+    duration,
+    named_scalars,
+    positive,
+    real_number,
+    whole_multiple,
+)
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System

@@ -2,44 +2,52 @@
 
 y is q, then v, then x: the states of the actuators ("boom.p_in"), then those of the control. The control turns state
 and inputs u into commands, an actuator turns its command into a force on one joint. Without actuators the commands are
-the forces on all joints. External forces act on frames (wrenches.py). All code is plain Python over scalars and does
-not depend on graphs.
+the forces on all joints. External forces act on frames (external_forces.py). All code is plain Python over scalars and
+does not depend on graphs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.dynamics.singular_parameters import check_parameter_values
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
 from bellcrank.model.part_checks import check_values
-from bellcrank.parameters import Parameters
+from bellcrank.parameters import Free, Parameters, evaluate, expressions, has_free, replace_free
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import COMPONENTS, FORCES
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run_arguments import NamedVector, as_tuple, check_unique_names, is_omitted, real_number
+from bellcrank.sim.run_arguments import (
+    NamedVector,
+    as_tuple,
+    call_user_function,
+    check_known,
+    check_unique_names,
+    is_omitted,
+    named_scalars,
+    real_number,
+)
 from bellcrank.sim.system import element_forces
-from bellcrank.sim.system.body_forces import checked_law as checked_field
-from bellcrank.sim.system.body_forces import law_forces as acting_everywhere
-from bellcrank.sim.system.parameter_validation import check_parts
+from bellcrank.sim.system.external_forces import Wrench, frame_wrenches, uses_recursions, wrench_forces
+from bellcrank.sim.system.external_forces import checked_forces as checked_forces
+from bellcrank.sim.system.external_forces import checked_law as checked_field
+from bellcrank.sim.system.external_forces import law_forces as acting_everywhere
 from bellcrank.sim.system.prescribed_motions import Motion
 from bellcrank.sim.system.prescribed_motions import checked_motions as checked_motions
 from bellcrank.sim.system.prescribed_motions import drive_unit as unit_of
 from bellcrank.sim.system.rolled_element_forces import ElementPasses
-from bellcrank.sim.system.rolled_frame_motion import uses_recursions
 from bellcrank.sim.system.sampling import Sampled, as_control
-from bellcrank.sim.system.user_code import call_user_function, named_scalars
-from bellcrank.sim.system.wrenches import Wrench, frame_wrenches, wrench_forces
-from bellcrank.sim.system.wrenches import checked_forces as checked_forces
 
 Control = Callable[..., Any]
 Vector = Sequence[Scalar]
@@ -163,12 +171,8 @@ class System:
             q, v and x.
         """
         m = self.mechanism
-        q, v, x = y[: m.nq], y[m.nq : m.nq + m.nv], y[m.nq + m.nv : self.size]
-        return (
-            NamedVector("q", m.columns[0], q),
-            NamedVector("v", m.columns[1], v),
-            NamedVector("x", [s.name for s in self.states], x),
-        )
+        q, v = NamedVector("q", m.columns[0], y[: m.nq]), NamedVector("v", m.columns[1], y[m.nq : m.nq + m.nv])
+        return q, v, NamedVector("x", [s.name for s in self.states], y[m.nq + m.nv : self.size])
 
     def commanded(self, t: Scalar, y: Vector, u: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the commands, and the rates of the control's states.
@@ -198,9 +202,8 @@ class System:
                 )
             returned, rates = returned
         names = [s.name for s in self.control_states]
-        return named_scalars(what, returned, self.commands), named_scalars(
-            f"rates of {what}", rates, names
-        ) if names else []
+        commands = named_scalars(what, returned, self.commands)
+        return commands, named_scalars(f"rates of {what}", rates, names) if names else []
 
     def forces(self, t: Scalar, y: Vector, commands: Vector) -> tuple[list[Scalar], list[Scalar]]:
         """Return the generalised forces of the actuators, and the rates of the actuators' states.
@@ -297,9 +300,8 @@ class System:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds of forces that exist, as the last parts of their columns' names."""
-        return tuple(
-            kind for kind in FORCES if kind not in ("element", "motion") or (kind == "element" and self.elements)
-        )
+        absent = {"motion"} if self.elements else {"motion", "element"}
+        return tuple(kind for kind in FORCES if kind not in absent)
 
     @cached_property
     def element_units(self) -> dict[str, str]:
@@ -363,9 +365,8 @@ class System:
         wrenches = [w for act in acts for w in act.wrenches]
         if not wrenches:
             return total
-        return [
-            a + b for a, b in zip(total, self._passes.generalised_forces(wrenches, list(self.split(y)[0])), strict=True)
-        ]
+        forces = self._passes.generalised_forces(wrenches, list(self.split(y)[0]))
+        return [a + b for a, b in zip(total, forces, strict=True)]
 
     def pushed(self, t: Scalar, y: Vector, tau: Vector) -> list[Scalar]:
         """Return the total generalised forces.
@@ -560,8 +561,7 @@ def _checked_actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
         if not isinstance(a, Actuator):
             raise InputError(f"actuators: {a!r} is not an actuator; see bellcrank.actuators.")
         check_numbers(a, "actuators")
-        if a.joint not in known:
-            raise InputError(f'actuator {type(a).__name__} of "{m.name}": {unknown("joint", a.joint, known)}')
+        check_known(f'actuator {type(a).__name__} of "{m.name}"', "joint", [a.joint], known)
     return actuators
 
 
@@ -604,3 +604,62 @@ def _check_columns(s: System) -> None:
     for name, f in s.outputs.items():
         if not callable(f):
             raise InputError(f'output "{name}" is {f!r}; expected a function of (t, q, v, x, u).')
+
+
+Array = np.ndarray[Any, Any]
+MAX_CHECKED_RUNS = 32  # largest number of runs of which every one is checked
+
+
+def check_parts(parts: Iterable[Any], names: Sequence[str], p: Array, where: str) -> None:
+    """Raise an InputError if parameter values make a part invalid.
+
+    Parameters
+    ----------
+    parts
+        Actuators, forces and elements.
+    names
+        Names of the parameters.
+    p
+        Values, (..., len(names)).
+    where
+        Call that is named in the error.
+    """
+    flat = p.reshape(-1, len(names))
+    for part in parts:
+        if not hasattr(part, "__post_init__") or not has_free(part):
+            continue
+        for run in _checked_runs(part, names, flat):
+            values = dict(zip(names, flat[run].tolist(), strict=True))
+            try:
+                _rebuild(part, values)
+            except InputError as error:
+                part_parameters = {str(leaf.args[0]): None for x in expressions(part) for leaf in x.leaves}
+                assignments = ", ".join(f"{name} = {values[name]:g}" for name in part_parameters)
+                among = f" (run {run} of {len(flat)})" if len(flat) > 1 else ""
+                raise InputError(f"{where}: the parameters {assignments}{among} make a part invalid. {error}") from None
+
+
+def _rebuild(part: Any, values: Mapping[str, float]) -> None:
+    replace_free(part, lambda x: evaluate(x, lambda leaf: values[leaf.args[0]]))
+
+
+def _checked_runs(part: Any, names: Sequence[str], flat: Array) -> Iterator[int]:
+    if len(flat) <= MAX_CHECKED_RUNS:
+        yield from range(len(flat))
+        return
+    known = dict[Any, Any]()
+
+    def column(leaf: Any) -> Array:
+        values: Array = flat[:, names.index(leaf.args[0])]
+        return values
+
+    extreme_runs: set[int] = set()
+    for x in expressions(part):
+        values = _values(x, column, known, len(flat))
+        extreme_runs |= {int(np.argmin(values)), int(np.argmax(values))}  # both are the first NaN, if there is one
+    yield from sorted(extreme_runs)
+
+
+def _values(x: Free, column: Any, known: dict[Any, Any], runs: int) -> Array:
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(np.asarray(evaluate(x, column, known), float), runs)
