@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain, grid
-from bellcrank.formats.bounding_primitives import PlacedShapes, bounding_shape
-from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, report_names, rotation
-from bellcrank.formats.mujoco_process import compile_model
+from bellcrank.formats.collisions import PlacedShapes, bounding_shape
+from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, compile_model, report_names, rotation
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Report, ReportLine
 

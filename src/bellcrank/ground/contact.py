@@ -1,7 +1,7 @@
 """Effect of the ground on a machine: parameters of the machine's compiled step, updated at the ground's own rate.
 
     ground.height, slope_x, slope_y     plane through the surface ahead of the edge, over the world's x and y
-    ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (wedge.py)
+    ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (soils.py)
     ground.heel, ground.pin             heights of the ground under the bucket's back and under its pin
     load.mass, load.x, load.y, load.z   load in the bucket, in its body's axes
     load.extra                          additional mass on the bucket
@@ -21,8 +21,7 @@ import numpy as np
 
 from bellcrank.forces import Cutting, Pad
 from bellcrank.ground.field import Ground, Place, Tool
-from bellcrank.ground.soils import SOILS, NamedSoil
-from bellcrank.ground.wedge import WedgeResistance, plane_of_failure, resistance
+from bellcrank.ground.soils import SOILS, NamedSoil, WedgeResistance, plane_of_failure, resistance
 from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 

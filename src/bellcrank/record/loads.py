@@ -20,8 +20,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import Array
-from bellcrank.record.contents import COMPONENTS, Column
-from bellcrank.record.derived_columns import apply_to_rows
+from bellcrank.record.contents import COMPONENTS, Column, apply_to_rows
 from bellcrank.text_table import table
 
 if TYPE_CHECKING:

@@ -16,9 +16,19 @@ from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.quoting import single_line
-from bellcrank.record import derived_columns as derive
 from bellcrank.record import evaluation
-from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, plain, read_only, stop_of_part
+from bellcrank.record.contents import (
+    COMPONENTS,
+    Column,
+    Stop,
+    Stops,
+    apply_to_rows,
+    derivable_names,
+    derived_column,
+    plain,
+    read_only,
+    stop_of_part,
+)
 from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
 
@@ -108,7 +118,7 @@ class Record:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns: the stored ones, then the derived ones."""
-        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.derivable_names(self))))
+        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derivable_names(self))))
 
     def column(self, name: str) -> Column:
         """Return a stored or derived column.
@@ -132,7 +142,7 @@ class Record:
             return self._stored[name]
         if name not in self._column_cache:
             column = self._derived(name) if self._derived is not None else None
-            column = column or derive.derived_column(self, name)
+            column = column or derived_column(self, name)
             if column is None:
                 raise InputError(f"{self._title}: {unknown('column', name, self.names)}")
             self._column_cache[name] = read_only({"t": self._stored["t"], name: column})[name]
@@ -382,7 +392,7 @@ class Record:
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
-            self._arrays[key] = derive.apply_to_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
+            self._arrays[key] = apply_to_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
         return self._arrays[key]
 
     @property
@@ -594,6 +604,4 @@ class Record:
         return str(lazy_import("view.notebook:record")(self))
 
     def __str__(self) -> str:
-        from bellcrank.record.summary import summary
-
-        return summary(self)
+        return evaluation.summary(self)

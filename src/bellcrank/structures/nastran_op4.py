@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.structures.mtx_files import MAX_ELEMENTS, Array
+from bellcrank.structures.matrix_files import MAX_ELEMENTS, Array
 
 WORDS_BY_TYPE = {1: 1, 2: 2}  # words of a number, by type; other types are complex
 STRING_HEADER_BASE = 65536

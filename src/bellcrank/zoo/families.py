@@ -1,4 +1,4 @@
-"""Mechanism families of any size, and random trees for property-based tests.
+"""Mechanism families of any size, random trees for property-based tests, and checks of the arguments of all makers.
 
 `chain` and `tree` come in three geometries: "alternate" is an idealised robot (axes z and x in turn, links along z,
 symmetric bodies) with many zeros to exploit; "parallel" is planar; "general" has no special values, which is what the
@@ -7,14 +7,17 @@ papers' operation counts assume.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.errors import BellcrankError, InputError, brief, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.number_checks import axis_rotation
 from bellcrank.model import mechanism_of
@@ -25,7 +28,41 @@ from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.sequences import sequence_elements
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+def explain_impossible_mechanism(maker: Maker) -> Maker:
+    """Wrap `maker` so that arguments of a wrong type, or for which no mechanism exists, raise an InputError."""
+    explained = explain_argument_errors(maker)
+
+    @functools.wraps(maker)
+    def call(*args: Any, **named: Any) -> Any:
+        for name, value in _arguments(maker, args, named).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"zoo: {maker.__name__}: {name} is {value:g}; expected a finite number.")
+        try:
+            return explained(*args, **named)
+        except BellcrankError:
+            raise
+        except (ValueError, ArithmeticError) as error:
+            given = ", ".join(f"{name} {brief(value)}" for name, value in _arguments(maker, args, named).items())
+            raise InputError(
+                f"zoo: {maker.__name__} does not exist with {given} ({error}); expected lengths that fit together."
+            ) from error
+
+    return call  # type: ignore[return-value]
+
+
+def _arguments(maker: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a call by name, defaults included; empty if they do not fit the signature."""
+    try:
+        bound = inspect.signature(maker).bind(*args, **named)
+    except TypeError:
+        return {}  # the call raises Python's own error
+    bound.apply_defaults()
+    return bound.arguments
+
 
 MOVING_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")

@@ -13,8 +13,15 @@ from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
-from bellcrank.zoo.families import LINK_LENGTH, LINK_MASS, LINK_MOMENTS, LINK_WIDTH, MAX_LOOP_BODIES, checked_count
+from bellcrank.zoo.families import (
+    LINK_LENGTH,
+    LINK_MASS,
+    LINK_MOMENTS,
+    LINK_WIDTH,
+    MAX_LOOP_BODIES,
+    checked_count,
+    explain_impossible_mechanism,
+)
 from bellcrank.zoo.loops import GRAVITY, Z
 from bellcrank.zoo.published import add_rod
 

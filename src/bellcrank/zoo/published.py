@@ -18,7 +18,7 @@ from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import from_saha, from_wong
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import ReportLine, triple
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
+from bellcrank.zoo.families import explain_impossible_mechanism
 
 
 @cache

@@ -19,8 +19,7 @@ from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism
 from bellcrank.model.outline import LOAD_NAMES, STRESS_NAME, BeamSlice
 from bellcrank.record import state_columns
-from bellcrank.record.contents import COMPONENTS, FORCES
-from bellcrank.record.derived_columns import ENERGIES, FRAME_COLUMNS, POWERS, sections
+from bellcrank.record.contents import COMPONENTS, ENERGIES, FORCES, FRAME_COLUMNS, POWERS, sections
 from bellcrank.scalar import Scalar, fabs, maximum, sqrt
 from bellcrank.sim.system.element_forces import ElementResult
 from bellcrank.sim.system.systems import System
