@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from math import pi
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, end_stop_force, is_known
+from bellcrank.actuators.actuator import Actuator, ForceAndRates, StateVariable, end_stop_force, is_known
 from bellcrank.actuators.proportional_valve import ProportionalValve
 from bellcrank.errors import InputError, brief
 from bellcrank.scalar import Scalar, clip, maximum, tanh
@@ -92,11 +92,8 @@ class Hydraulic(Actuator):
     @property
     def states(self) -> tuple[StateVariable, ...]:
         """Pressures of both chambers and the spool position."""
-        nominal_pressure = self.valve.p_pump
-        pressures = (
-            StateVariable("p_A", "Pa", self.p_A, nominal_pressure),
-            StateVariable("p_B", "Pa", self.p_B, nominal_pressure),
-        )
+        starts = {"p_A": self.p_A, "p_B": self.p_B}
+        pressures = (StateVariable(name, "Pa", start, self.valve.p_pump) for name, start in starts.items())
         return (*pressures, StateVariable("spool", "1", 0.0, 1.0))
 
     @property
@@ -138,9 +135,7 @@ class Hydraulic(Actuator):
         friction = self.friction * tanh(v / self.friction_speed) + self.viscous * v
         return a_A * p_A - a_B * p_B - friction + self.stops(q, v)
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         p_A, p_B, s = x
         (a_A, a_B), (V_A, V_B) = self.areas, self.volumes(q)

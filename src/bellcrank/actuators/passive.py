@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator
+from bellcrank.actuators.actuator import Actuator, ForceAndRates
 from bellcrank.scalar import Scalar, exp, fabs, maximum, tanh
 
 
@@ -50,9 +50,7 @@ class SpringDamper(Actuator):
     def __post_init__(self) -> None:
         self._check("k", "d")
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         return -self.k * (q - self.rest) - self.d * v, []
 
@@ -93,9 +91,7 @@ class StribeckFriction(Actuator):
         self._check("F_c", "F_s", "b")
         self._check("v_s", "v_t", above_zero=True)
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar = 0.0) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         r = v / self.v_s
         level = self.F_c + (self.F_s - self.F_c) * exp(-(r * r))

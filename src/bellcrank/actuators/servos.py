@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, is_unlimited, limited, limited_damping
+from bellcrank.actuators.actuator import Actuator, ForceAndRates, StateVariable, is_unlimited, limited, limited_damping
 from bellcrank.scalar import Scalar, maximum, minimum, where
 
 
@@ -42,9 +42,7 @@ class IdealTorque(Actuator):
     def __post_init__(self) -> None:
         self._check("limit")
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         return limited(command, self.limit), []
 
@@ -74,9 +72,7 @@ class PD(Actuator):
     def __post_init__(self) -> None:
         self._check("kp", "kd", "limit")
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         return limited(self.kp * (command - q) - self.kd * v, self.limit), []
 
@@ -118,9 +114,7 @@ class PID(Actuator):
         """Integral of the position error."""
         return (StateVariable("integral", "rad s"),)
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         (I,) = x
         e = command - q

@@ -81,9 +81,8 @@ class Sticks:
         """Description by plain numbers, for JSON."""
         arm = {name: float(getattr(self.arm, name)) for name in ("a", "c", "l1", "l2")}
         numbers = {"start": self.start, "speeds": self.speeds, "joints": self.joints}
-        return {"arm": arm | {"tip": [float(x) for x in self.arm.tip]}, "turn": self.turn} | {
-            name: list(some) for name, some in numbers.items()
-        }
+        lists = {name: list(some) for name, some in numbers.items()}
+        return {"arm": arm | {"tip": [float(x) for x in self.arm.tip]}, "turn": self.turn} | lists
 
 
 @dataclass
@@ -98,6 +97,7 @@ class Tour:
     hands: Sticks
     places: Sequence[TipCoordinates] = DIG_WAYPOINTS
     angle_step: float = -0.25  # rad
+    other_levers: tuple[float, ...] = (1.0,)  # RESOLVED mode, and levers of the machine besides the sticks
     index: int = 0
     _round_angle: float | None = field(default=None)  # swing angle at the start of the round
     _goal_time: float = field(default=-math.inf)
@@ -120,13 +120,14 @@ class Tour:
             self.index, self._goal_time = (self.index + 1) % len(self.places), shot.t
             if self.index == len(self.places) - 1:
                 self._round_angle += self.angle_step  # the return move already leads to the next round
-        return [*levers, 1.0]
+        return [*levers, *self.other_levers]
 
     @property
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
         places = [list(place) for place in self.places]
-        return {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.angle_step, "rest": [1.0]}
+        tour = {"kind": "tour", "hands": self.hands.plain, "places": places, "further": self.angle_step}
+        return tour | {"rest": list(self.other_levers)}
 
 
 @dataclass
@@ -138,6 +139,7 @@ class PaperRun:
     """
 
     hands: Sticks
+    other_levers: tuple[float, ...] = (1.0,)
     _arrival_time: float | None = None  # time of arrival at the start
 
     @property
@@ -156,9 +158,9 @@ class PaperRun:
         if self._arrival_time is None:
             levers, has_arrived = self.hands.towards(tip, self.beginning)
             self._arrival_time = shot.t if has_arrived else None
-            return [*levers, 1.0]
+            return [*levers, *self.other_levers]
         moving = wong.REST_SECONDS <= shot.t - self._arrival_time < wong.REST_SECONDS + wong.MOTION_SECONDS
-        return [*self.hands.lever_values(tip, self.rates if moving else (0.0,) * 4), 1.0]
+        return [*self.hands.lever_values(tip, self.rates if moving else (0.0,) * 4), *self.other_levers]
 
     @property
     def rates(self) -> list[float]:
@@ -169,26 +171,8 @@ class PaperRun:
     def plain(self) -> dict[str, Any]:
         """Description by plain numbers, for JSON."""
         times = {"still": wong.REST_SECONDS, "moving": wong.MOTION_SECONDS, "seconds": wong.SECONDS}
-        motion = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates, "rest": [1.0]}
-        return {"kind": "experiment"} | motion | times
-
-
-@dataclass(frozen=True)
-class ExtendedProgram:
-    """Program for a machine with additional levers, which keep constant values."""
-
-    program: Tour | PaperRun
-    constant_levers: tuple[float, ...]
-
-    def __call__(self, shot: DriveSnapshot) -> list[float]:
-        """Return the lever values for the snapshot `shot`."""
-        return [*self.program(shot), *self.constant_levers]
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """Description by plain numbers, for JSON."""
-        description = self.program.plain
-        return description | {"rest": [*description["rest"], *self.constant_levers]}
+        motion = {"hands": self.hands.plain, "beginning": list(self.beginning), "rates": self.rates}
+        return {"kind": "experiment"} | motion | {"rest": list(self.other_levers)} | times
 
 
 DEG = 180.0 / math.pi

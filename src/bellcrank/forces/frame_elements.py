@@ -24,7 +24,7 @@ from typing import Any
 
 from bellcrank.actuators.actuator import is_known
 from bellcrank.errors import InputError
-from bellcrank.forces.element import ZERO_VECTOR, Between, Triple, dot
+from bellcrank.forces.element import ZERO_VECTOR, Between, Triple, WrenchAndRates, dot
 from bellcrank.forces.tension import SpringDamper, Tension
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
@@ -53,9 +53,7 @@ class Line(Between, Tension):
         """Return the static tension at length `L` (m), N."""
         return self.pull(L, 0.0)
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         p, L, dL = _length(pose, velocity)
         T = self.pull(L, dL)
@@ -188,9 +186,7 @@ class Bushing(Between):
                 raise InputError(f"{self._label}: {field_name} is {numbers!r}; expected {count} numbers.")
         self._check("stiffness", "damping")
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         k, c = self.stiffness, self.damping
         p, e, trace = self._strain(pose)

@@ -85,9 +85,8 @@ class EndStop(JointTension):
 
     def pull(self, z: Scalar, dz: Scalar) -> Scalar:
         """Return the force back from the limits at joint coordinate `z` and velocity `dz`, N m or N."""
-        return ordered_sum(
-            sign * normal_force(depth, sign * dz, self.stiffness, self.damping) for sign, depth in self._penetrations(z)
-        )
+        k, d = self.stiffness, self.damping
+        return ordered_sum(s * normal_force(depth, s * dz, k, d) for s, depth in self._penetrations(z))
 
     def stored(self, z: Scalar) -> Scalar:
         """Return the energy stored at joint coordinate `z`, J."""

@@ -220,10 +220,8 @@ class Together:
         force, moment = list[Scalar](ZERO_VECTOR), list[Scalar](ZERO_VECTOR)
         for part in self.parts:
             f, n = part(t, pose, velocity)
-            force, moment = (
-                [a + b for a, b in zip(force, f, strict=True)],
-                [a + b for a, b in zip(moment, n, strict=True)],
-            )
+            force = [a + b for a, b in zip(force, f, strict=True)]
+            moment = [a + b for a, b in zip(moment, n, strict=True)]
         return force, moment
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.forces.element import Coupling
+from bellcrank.forces.element import Coupling, ForcesAndRates
 from bellcrank.interpolation import interp, polynomial_pieces
 from bellcrank.scalar import Scalar, clip, is_real, ordered_sum, where
 
@@ -177,9 +177,7 @@ class JointTension(Coupling, Tension):
         """Return z for the joint coordinates `q`, or its rate for their velocities."""
         return ordered_sum(w * x for w, x in zip(self.weights, q, strict=True))
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def __call__(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> ForcesAndRates:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         T = self.pull(self.coordinate(q), self.coordinate(v))
         return [-w * T for w in self.weights], []

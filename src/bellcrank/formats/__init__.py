@@ -164,10 +164,10 @@ def _checked_bytes(path: Path) -> bytes:
     if path.suffix.lower() not in (*SUFFIXES, *READERS):
         tip = SUFFIX_TIPS.get(path.suffix.lower(), "")
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
-    return file_bytes(path)
+    return robot_file_bytes(path)
 
 
-def file_bytes(path: Path) -> bytes:
+def robot_file_bytes(path: Path) -> bytes:
     """Return the bytes of the file `path`; raise a ReadError if it is not a plain file of at most MAX_FILE_BYTES."""
     try:
         if not path.is_file():  # a device or a pipe may never end

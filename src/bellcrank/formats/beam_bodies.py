@@ -109,9 +109,8 @@ def place_beam(
     checked_nodes = _checked_nodes(nodes, where)
     R = np.column_stack([x, y, np.cross(x, y)])
     ordered_motions = tuple(m for m in BEAM_MOTIONS if m in motions)
-    return PlacedBeam(
-        name, beam, np.array(vector(start, where, "start"), dtype=float), R, ordered_motions, checked_nodes
-    )
+    place = np.array(vector(start, where, "start"), dtype=float)
+    return PlacedBeam(name, beam, place, R, ordered_motions, checked_nodes)
 
 
 def _checked_nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
@@ -335,9 +334,8 @@ def modal_outline(
 
     shapes = moments.displacements
     slices = tuple(placed(s) for piece in moments.pieces for s in drawn_slices(piece, shapes))
-    requested_sections = tuple(
-        NamedSection(x, placed(section_slice(*_piece_at(moments.pieces, shapes, s)))) for x, s in sections.items()
-    )
+    cuts = {name: section_slice(*_piece_at(moments.pieces, shapes, s)) for name, s in sections.items()}
+    requested_sections = tuple(NamedSection(name, placed(cut)) for name, cut in cuts.items())
     return Outline(name, bodies, slices, requested_sections)
 
 

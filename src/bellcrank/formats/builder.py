@@ -23,10 +23,9 @@ from bellcrank.formats.flexible_bodies import FlexibleBodies
 from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints, Vector
 from bellcrank.formats.number_checks import inertia as inertia_matrix
 from bellcrank.formats.number_checks import limit, number, rotation_matrix, vector
-from bellcrank.model import Body, Frame, Joint, Limits, Mimic, ReportLine, mechanism_of, part_checks
+from bellcrank.model import Body, Frame, Joint, Limits, Mechanism, Mimic, ReportLine, mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, ORIGIN, Number, matrix, triple
 from bellcrank.sequences import sequence_elements
@@ -99,9 +98,8 @@ class Builder(MovingConstraints, FlexibleBodies):
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
         part_checks.check_body_numbers(body)
         if self.check == "error":  # early, where the mistake is; a single moment is checked with the joints in build()
-            part_checks.raise_inertia_defect(
-                part_checks.find_inertia_defect(body, planar=part_checks.has_one_moment(body))
-            )
+            is_planar = part_checks.has_one_moment(body)
+            part_checks.raise_inertia_defect(part_checks.find_inertia_defect(body, planar=is_planar))
         self._bodies[name] = body
 
     def joint(

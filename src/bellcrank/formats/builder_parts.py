@@ -230,9 +230,8 @@ def cut_loops(
             is_reversed = j.name in cut.reversed
             carrying.append(_reversed_joint(j) if is_reversed else j)
             if is_reversed:
-                lines.append(
-                    ReportLine(where, f'carries "{j.parent}" on "{j.child}": turned round, its coordinate as before')
-                )
+                text = f'carries "{j.parent}" on "{j.child}": turned round, its coordinate as before'
+                lines.append(ReportLine(where, text))
         elif j.kind == "floating":
             lines.append(ReportLine(where, "closes a loop, but holds nothing: left out", "note"))
         else:

@@ -20,7 +20,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError, check_known
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain
-from bellcrank.formats import file_bytes
+from bellcrank.formats import robot_file_bytes
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.visuals import find_mesh
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
@@ -163,7 +163,7 @@ def collisions(path: str | Path, mechanism: Mechanism) -> Collisions:
         If the file cannot be read.
     """
     file = Path(path)
-    root = parse_xml(file_bytes(file), file.name)
+    root = parse_xml(robot_file_bytes(file), file.name)
     if root.tag == "mujoco":
         from bellcrank.formats.mjcf_shapes import geom_shapes
 

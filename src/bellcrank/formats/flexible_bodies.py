@@ -137,9 +137,8 @@ class FlexibleBodies(BuilderParts, ABC):
                 )
             earlier_bodies = set(self._bodies)
             pieces = beam_bodies.add_chain(self, placed, beta)
-            self._outlines[name] = beam_bodies.chain_outline(
-                placed, pieces, [x for x in self._bodies if x not in earlier_bodies], cuts
-            )
+            bodies = [x for x in self._bodies if x not in earlier_bodies]
+            self._outlines[name] = beam_bodies.chain_outline(placed, pieces, bodies, cuts)
             return None
         moments = beam_modes(beam, placed.motions, placed.nodes, modes, attached, below)
         self._add_modal_body(name, placed.R, placed.start, moments, damping, (alpha, beta), cuts)

@@ -39,8 +39,7 @@ from bellcrank.formats.mjcf_model import (
 )
 from bellcrank.formats.mjcf_report import report_lines, unknown_fields
 from bellcrank.formats.urdf_loops import coupling
-from bellcrank.model import mechanism_of
-from bellcrank.model.mechanism import Mechanism
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.parts import EQUATIONS, Array, Body, Frame, Joint, Limits, Loop, ReportLine, matrix, triple
 from bellcrank.optional_imports import optional_import
 
@@ -146,9 +145,8 @@ def effective_gravity(
         share = compensation.common_share
         if share:
             g = g * (1.0 - share)
-            lines.append(
-                ReportLine("gravcomp", f"{share:g} of the weight of all bodies: gravity is {g.tolist()}", "note")
-            )
+            text = f"{share:g} of the weight of all bodies: gravity is {g.tolist()}"
+            lines.append(ReportLine("gravcomp", text, "note"))
     return (g + 0.0).tolist(), lines
 
 
@@ -190,9 +188,8 @@ class _Compensation:
         elif self.common_share:
             yield from self._actuator_lines()
         else:
-            yield ReportLine(
-                bodies, f"gravcomp: acts on no joint, because of actuatorgravcomp, and {self.why_not}", "note"
-            )
+            text = f"gravcomp: acts on no joint, because of actuatorgravcomp, and {self.why_not}"
+            yield ReportLine(bodies, text, "note")
 
     def _actuator_lines(self) -> Iterator[ReportLine]:
         names = report_names(self.model, "joint")

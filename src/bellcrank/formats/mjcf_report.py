@@ -100,9 +100,8 @@ def _friction(m: Any, flags: ModelFlags) -> Iterator[ReportLine]:
         text = "frictionloss of a free joint acts along the body's axes here, along the world's in MuJoCo"
         yield ReportLine(element_list("joint", free), text, "warning")
     if rubbing:
-        text = (
-            "frictionloss is a ramp through zero speed; MuJoCo's is a soft constraint (solreffriction, solimpfriction)"
-        )
+        text = "frictionloss is a ramp through zero speed; MuJoCo's is a soft constraint "
+        text += "(solreffriction, solimpfriction)"
         yield ReportLine(element_list("joint", [names[k] for k in rubbing]), text, "note")
 
 

@@ -112,9 +112,8 @@ def _unused(m: Any, shapes: int) -> Iterator[ReportLine]:
     """Yield report lines for the contact settings of geoms and pairs, which are not used."""
     if shapes:
         text = "contype, conaffinity, condim, friction, margin, gap, priority, solmix, solref and solimp are not used: "
-        yield ReportLine(
-            "geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note"
-        )
+        text += "give contacts() stiffness, damping and friction, and the links that touch"
+        yield ReportLine("geoms", text, "note")
     for what, field in (("surfacevel", "geom_surfacevel"), ("adhesion", "geom_adhesion")):
         if np.any(getattr(m, field, 0.0)):
             yield ReportLine("geoms", f"{what} is not used", "warning")

@@ -23,9 +23,8 @@ from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
 from bellcrank.formats.urdf_loops import LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
-from bellcrank.model import mechanism_of
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine, matrix, triple
 
 SHAPES_REASON = "shapes do not change the motion"

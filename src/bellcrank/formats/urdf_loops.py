@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, check_known
-from bellcrank.formats import file_bytes
+from bellcrank.formats import robot_file_bytes
 from bellcrank.formats.number_checks import AngleReader, axes_along
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model.loop_checks import TURNING_JOINTS
@@ -88,9 +88,8 @@ def read_loops(robot: XmlElement, joints: Sequence[Joint], links: Sequence[str],
                 # The attributes of <link1>, or an <origin>.
                 pose = end.pose if end.tag in ("link1", "link2") else end.origin
                 R, point = pose(angles, result.lines)
-                result.frames.append(
-                    Frame(f"{name}.{letter}", end.attributes["link"].strip(), matrix(R @ Q), triple(point))
-                )
+                link = end.attributes["link"].strip()
+                result.frames.append(Frame(f"{name}.{letter}", link, matrix(R @ Q), triple(point)))
             loop = Loop(name, kind, f"{name}.a", f"{name}.b")
             result.lines.append(ReportLine(e.name, f"closes a loop, {kind}: {EQUATIONS[kind]} equations"))
         result.loops.append(loop)
@@ -200,10 +199,10 @@ def find_loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile
     if loops is not True:
         if not isinstance(loops, (str, os.PathLike)):
             raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
-        return _read(file_bytes(Path(loops)), os.fspath(loops))
+        return _read(robot_file_bytes(Path(loops)), os.fspath(loops))
     for suffix in (".yaml", ".yml"):
         beside = urdf.with_suffix(suffix)
-        if beside.is_file() and b"closed_loop" in (data := file_bytes(beside)):  # other files are not about loops
+        if beside.is_file() and b"closed_loop" in (data := robot_file_bytes(beside)):  # other files are not about loops
             return _read(data, str(beside))
     return None
 

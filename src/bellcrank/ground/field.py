@@ -260,11 +260,8 @@ class Ground:
 
     def _window(self, centre: Place, r: float) -> tuple[slice, slice]:
         """Return rows and columns around a point, at least one of each."""
-        spans = []
-        for c in (centre[1], centre[0]):
-            low, high = self._cell(c - r), self._cell(c + r)
-            spans.append(slice(int(low), int(high) + 1))
-        return spans[0], spans[1]
+        x, y = (slice(int(self._cell(c - r)), int(self._cell(c + r)) + 1) for c in (centre[0], centre[1]))
+        return y, x
 
     def height(self, x: Any, y: Any) -> Any:
         """Return the ground's height at (`x`, `y`) relative to its level, m, interpolated bilinearly."""

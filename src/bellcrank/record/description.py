@@ -244,12 +244,10 @@ def parse_description(text: str | bytes) -> Description:
             f"this is version {data.get('version')} of the format and this bellcrank reads {VERSION}; update bellcrank."
         )
     mark = data.pop("seal", None)
-    for key, expected in ENTRY_CHECKS.items():
-        if not expected.is_valid(data.get(key)):
-            raise ReadError(
-                f'the description of the record is not complete: "{key}" is {brief(data.get(key))}; expected '
-                f"{expected.text}."
-            )
+    for key, (is_valid, expected) in ENTRY_CHECKS.items():
+        if not is_valid(data.get(key)):
+            problem = f'"{key}" is {brief(data.get(key))}; expected {expected}'
+            raise ReadError(f"the description of the record is not complete: {problem}.")
     names = tuple(c["name"] for c in data["columns"])
     shape = (*data["batch"], data["rows"])
     runs, stops = math.prod(shape[:-1]), len(data["stops"])
@@ -258,14 +256,6 @@ def parse_description(text: str | bytes) -> Description:
     units = tuple(c["unit"] for c in data["columns"])
     metadata = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
     return Description(names, units, shape, metadata, json.dumps(data), None if mark is None else str(mark))
-
-
-@dataclass(frozen=True)
-class EntryCheck:
-    """Expected type of an entry of the description."""
-
-    is_valid: Callable[[Any], bool]
-    text: str
 
 
 def _is_count(x: Any) -> bool:
@@ -281,13 +271,7 @@ def _is_column(x: Any) -> bool:
 
 
 def _is_stop(x: Any) -> bool:
-    return (
-        _is_list(x, lambda _: True)
-        and len(x) == 3
-        and isinstance(x[0], str)
-        and isinstance(x[2], str)
-        and _is_time(x[1])
-    )
+    return isinstance(x, list) and len(x) == 3 and _is_text(x[0]) and _is_time(x[1]) and _is_text(x[2])
 
 
 def _is_time(x: Any) -> bool:
@@ -299,17 +283,18 @@ def _is_text(x: Any) -> bool:
     return isinstance(x, str)
 
 
-ENTRY_CHECKS = {
-    "batch": EntryCheck(lambda x: _is_list(x, _is_count) and len(x) <= MAX_AXES, "a list of counts"),
-    "rows": EntryCheck(_is_count, "a count"),
-    "columns": EntryCheck(
+# Expected type of each entry of the description: a check, and its text for messages.
+ENTRY_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "batch": (lambda x: _is_list(x, _is_count) and len(x) <= MAX_AXES, "a list of counts"),
+    "rows": (_is_count, "a count"),
+    "columns": (
         lambda x: _is_list(x, _is_column) and len({c["name"] for c in x}) == len(x) > 0,
         'a list of {"name": ..., "unit": ...} with different names',
     ),
-    "states": EntryCheck(lambda x: _is_list(x, _is_text), "a list of names"),
-    "provenance": EntryCheck(lambda x: isinstance(x, dict), "an object"),
-    "stops": EntryCheck(lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
-    "mechanism": EntryCheck(lambda x: x is None or isinstance(x, dict), "an object or null"),
+    "states": (lambda x: _is_list(x, _is_text), "a list of names"),
+    "provenance": (lambda x: isinstance(x, dict), "an object"),
+    "stops": (lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
+    "mechanism": (lambda x: x is None or isinstance(x, dict), "an object or null"),
 }
 
 

@@ -6,7 +6,7 @@ The summary is a table of the columns, the provenance, and why the runs stopped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
 from bellcrank.quoting import single_line
-from bellcrank.record.contents import Stop, Stops
+from bellcrank.record.contents import Stops
 from bellcrank.scalar import float_array
 from bellcrank.text_table import table
 
@@ -82,10 +82,8 @@ def interpolated_row(run: Record, t: Any) -> RecordRow:
         for lane in np.ndindex(*run.batch):
             n = int(rows[lane])
             clock = run.t[lane][:n]
-            if name in quaternion_columns:
-                values[lane] = _interpolated_quaternions(run, quaternion_columns[name], lane, times, clock)[
-                    quaternion_columns[name].index(name)
-                ]
+            if (names := quaternion_columns.get(name)) is not None:
+                values[lane] = _interpolated_quaternions(run, names, lane, times, clock)[names.index(name)]
             else:
                 values[lane] = np.interp(times, clock, run[name][lane][:n])
         return values
@@ -128,9 +126,8 @@ def _relative_energy(run: Record, energy: Array) -> Array:
     if "potential_energy" in run:
         V = run["potential_energy"]
         scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
-    scale = np.where(
-        scale > ROUNDING_SHARE * _largest(E), scale, _largest(E)
-    )  # a run that hardly moves is compared with its total energy
+    # A run that hardly moves is compared with its total energy.
+    scale = np.where(scale > ROUNDING_SHARE * _largest(E), scale, _largest(E))
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(energy > 0.0, energy / np.where(scale > 0.0, scale, np.nan), energy))
 
@@ -213,14 +210,8 @@ def quaternions(run: Record) -> dict[str, list[str]]:
     """Return the four columns of each joint with a quaternion, if `run` stores them."""
     if run.mechanism is None or not run.has_state("q"):
         return {}
-    return dict(_quaternions(run))
-
-
-def _quaternions(run: Record) -> Iterator[tuple[str, list[str]]]:
-    assert run.mechanism is not None
-    for j in run.mechanism.own_joints:
-        if KINDS[j.kind].nq > KINDS[j.kind].nv:
-            yield j.name, [f"{j.name}.{c}.q" for c in ("qx", "qy", "qz", "qw")]
+    joints = [j.name for j in run.mechanism.own_joints if KINDS[j.kind].nq > KINDS[j.kind].nv]
+    return {name: [f"{name}.{c}.q" for c in ("qx", "qy", "qz", "qw")] for name in joints}
 
 
 def _largest(values: Array) -> Array:
@@ -273,14 +264,14 @@ def value_text(value: object) -> str:
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:60]}... ({len(text)} letters)"
 
 
-def _reason_counts(stops: Sequence[Stop]) -> list[tuple[str, int]]:
-    return Counter(s.reason for s in stops).most_common()
-
-
 def stop_lines(run: Record) -> list[str]:
     """Return a line for the stop of each run of `run` if they are few, otherwise the number of runs by reason."""
     if len(run.stops) > 8:
-        counts = run.stops.counts() if isinstance(run.stops, Stops) else dict(_reason_counts(run.stops))
+        counts = (
+            run.stops.counts()
+            if isinstance(run.stops, Stops)
+            else dict(Counter(s.reason for s in run.stops).most_common())
+        )
         return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.items())}"]
     lanes = list(np.ndindex(*run.batch))
     return [

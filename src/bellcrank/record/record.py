@@ -222,17 +222,14 @@ class Record:
 
         if inside.all():
             return self
-        part_times = self.t.reshape(self.runs, len(self))[:, inside]
-        stops = [
-            stop_of_part(stop, t, rows)
-            for stop, t, rows in zip(self.stops, self.t.reshape(self.runs, len(self)), part_times)
-        ]
+        times = self.t.reshape(self.runs, len(self))
+        part_times = times[:, inside]
+        stops = [stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, times, part_times)]
         seen = part_times[np.isfinite(part_times)]
         span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
         provenance = {**self.provenance, "part": span}
-        return self._replaced(
-            {n: part(c) for n, c in self._stored.items()}, provenance=provenance, stops=stops, derived=derived
-        )
+        columns = {n: part(c) for n, c in self._stored.items()}
+        return self._replaced(columns, provenance=provenance, stops=stops, derived=derived)
 
     # -- the state
 

@@ -53,9 +53,8 @@ def drawn_slices(piece: BeamPiece, shapes: Array) -> list[BeamSlice]:
         Displacements of the whole structure, six per node x modes.
     """
     n = piece.beam.elements
-    return [section_slice(piece, shapes, k / n) for k in range(0, n + 1, -(-n // MAX_DRAWN_SLICES))] + (
-        [section_slice(piece, shapes, 1.0)] if n % -(-n // MAX_DRAWN_SLICES) else []
-    )
+    drawn_elements = {*range(0, n, -(-n // MAX_DRAWN_SLICES)), n}
+    return [section_slice(piece, shapes, k / n) for k in sorted(drawn_elements)]
 
 
 def section_slice(piece: BeamPiece, shapes: Array, s: float) -> BeamSlice:

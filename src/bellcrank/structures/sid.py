@@ -100,16 +100,14 @@ def _nodes(
         raise ModelError(f"{where}: has no node {brief(missing)}; it has {brief(list(known))}.")
     interface_nodes = {name: _node(where, known[str(n)], m) for name, n in interfaces.items()}
     interface_numbers = {str(n) for n in interfaces.values()}
-    others = [
-        b for n, b in known.items() if n not in interface_numbers and {x.name.lower() for x in b.blocks} >= NODE_BLOCKS
-    ]
-    return interface_nodes, [_node(where, b, m) for b in others]
+    others = (b for n, b in known.items() if n not in interface_numbers)
+    complete = [b for b in others if {x.name.lower() for x in b.blocks} >= NODE_BLOCKS]
+    return interface_nodes, [_node(where, b, m) for b in complete]
 
 
 def _node(where: str, node: SidBlock, m: int) -> NodeTaylors:
-    origin, phi, psi = (
-        read_taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m))
-    )
+    sizes = {"origin": 1, "phi": m, "psi": m}
+    origin, phi, psi = (read_taylor(where, node.find(where, x), (3, c), m) for x, c in sizes.items())
     return origin, phi, psi
 
 
@@ -125,9 +123,8 @@ def _moments(
     omega, X = _modes(where, matrices["Ke"].m0, matrices["Me"].m0)
     M = X.T @ matrices["Me"].m0 @ X
     damping = X.T @ matrices["De"].m0 @ X
-    if np.abs(damping - np.diag(np.diag(damping))).max() > DAMPING_COUPLING_TOLERANCE * max(
-        np.abs(damping).max(), 1e-300
-    ):
+    coupling, largest = np.abs(damping - np.diag(np.diag(damping))).max(), max(np.abs(damping).max(), 1e-300)
+    if coupling > DAMPING_COUPLING_TOLERANCE * largest:
         raise ReadError(f"{where}: its damping couples modes; expected modal or Rayleigh damping.")
     A, C0 = X.T @ matrices["Ct"].m0, X.T @ matrices["Cr"].m0
     E = _mix_both(X, matrices["Ct"].m1)
@@ -184,11 +181,8 @@ def _mix_both(X: Array, terms: Array) -> Array:
 
 def _first_moments(Gr: Array, m: int) -> Array:
     """Return B_k from 2 (tr B 1 - B^T)."""
-    moments = []
-    for k in range(m):
-        G = Gr[:, 3 * k : 3 * k + 3]
-        moments.append(np.trace(G) / 4 * np.eye(3) - G.T / 2)
-    return np.array(moments)
+    blocks = (Gr[:, 3 * k : 3 * k + 3] for k in range(m))
+    return np.array([np.trace(G) / 4 * np.eye(3) - G.T / 2 for G in blocks])
 
 
 def _antisymmetric(v: Array) -> Array:

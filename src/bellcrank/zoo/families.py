@@ -20,9 +20,8 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import BellcrankError, InputError, brief, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.number_checks import axis_rotation
-from bellcrank.model import mechanism_of
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
 from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.random_seeds import generator
@@ -154,9 +153,8 @@ def tree(
     InputError
         If an argument is outside its range.
     """
-    return _family(
-        f"tree{checked_count(n, 'n')}x{checked_count(branching, 'branching')}", n, branching, joints, twist, seed
-    )
+    name = f"tree{checked_count(n, 'n')}x{checked_count(branching, 'branching')}"
+    return _family(name, n, branching, joints, twist, seed)
 
 
 @explain_impossible_mechanism
@@ -179,12 +177,11 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
     bodies, joint_list = [], []
     for i in range(n):
         alpha, a, d = rng.uniform(0.4, 1.2), rng.uniform(0.2, 0.5), rng.uniform(0.2, 0.5)
-        R, point = (
-            (axis_rotation(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
-        )
-        joint_list.append(
-            _joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
-        )
+        R, point = np.eye(3), (0.0, 0.0, 0.0)
+        if i:
+            R, point = axis_rotation(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))
+        pose = matrix(R), triple(point)
+        joint_list.append(_joint(i, i - 1, kinds[i % len(kinds)], *pose, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
         bodies.append(_random_body(rng, i))
     return mechanism_of(f"chain{n}_papers", bodies, joint_list, source="zoo")
 

@@ -30,11 +30,8 @@ from bellcrank.zoo import data
 PlanePoint = Sequence[float]
 CYLINDERS = ("boom", "stick", "bucket")
 JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # joints with actuators
-MONOTONIC_RANGES = {
-    "boom": (-1.0, 1.4),
-    "stick": (-2.8, -0.4),
-    "bucket": (-2.6, 0.6),
-}  # rad; lengths are monotonic there
+# rad; lengths are monotonic there
+MONOTONIC_RANGES = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}
 END_MARGIN = 0.02  # m, distance that a desired cylinder position keeps from its ends
 
 

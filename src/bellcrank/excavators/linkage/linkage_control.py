@@ -44,8 +44,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, StateVariable
+from bellcrank.actuators import StateVariable
 from bellcrank.actuators.actuator import bounded_rate
+from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.control.trajectory import Leash
 from bellcrank.errors import InputError
 from bellcrank.excavators.linkage.geometry import JOINTS, DiggingCycle, Linkage
@@ -139,7 +140,7 @@ class LinkageControl:
     height, bucket in RESOLVED mode); resolved and autopilot are switches that are on above a half.
     """
 
-    actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # on swing, boom, stick and bucket
+    actuators: Sequence[Hydraulic]  # on swing, boom, stick and bucket
     linkage: Linkage = field(default_factory=Linkage.of_zoo)
     path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
     gain: Sequence[Scalar] = (0.8, 0.8, 1.2, 2.0)  # 1/s, k
@@ -351,7 +352,7 @@ def _excess(x: Scalar, most: Scalar) -> Scalar:
     return x - clip(x, -most, most)
 
 
-def _load_pressure(a: HydraulicCylinder | HydraulicMotor, p_A: Scalar, p_B: Scalar) -> Scalar:
+def _load_pressure(a: Hydraulic, p_A: Scalar, p_B: Scalar) -> Scalar:
     """Return the force on the piston as a pressure in chamber A."""
     a_A, a_B = a.areas
     return p_A - p_B * (a_B / a_A)

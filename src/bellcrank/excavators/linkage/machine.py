@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
+from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.digging_forces import Stance
 from bellcrank.excavators.linkage.geometry import CYCLE, JOINTS, Linkage
@@ -18,7 +18,6 @@ from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, CARRIAGE_MASS, fo
 from bellcrank.excavators.stick_machine import (
     DEG,
     TEETH_PLOT,
-    ExtendedProgram,
     PaperRun,
     Sticks,
     Tour,
@@ -31,6 +30,7 @@ from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.system.systems import system
 
 RPM = 30.0 / math.pi
+PROGRAM_LEVERS = (1.0, 0.0)  # RESOLVED mode without the built-in autopilot, which would dig in one place for ever
 TUNES = (
     Tune("load.extra", "extra payload", "kg", 0.0, 3000.0),
     Tune("gravity", "gravity", "m/s²", 0.0, 12.0),
@@ -126,10 +126,6 @@ def machine(
     joints = [plant.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
 
-    def by_sticks(program: Tour | PaperRun) -> Pilot:
-        """Keep the lever of the built-in autopilot at zero: it would dig in one place for ever."""
-        return ExtendedProgram(program, (0.0,))
-
     states = [s.name for s in plant.states]
     return stick_machine(
         plant,
@@ -158,8 +154,8 @@ def machine(
         look="linkage",
         tunes=TUNES,
         pilots={
-            "dig": lambda: by_sticks(Tour(hands, tuple(move.waypoint for move in CYCLE))),
-            "resolved": lambda: by_sticks(PaperRun(hands)),
+            "dig": lambda: Tour(hands, tuple(move.waypoint for move in CYCLE), other_levers=PROGRAM_LEVERS),
+            "resolved": lambda: PaperRun(hands, PROGRAM_LEVERS),
         },
         integrator="rodas4",  # implicit, as oil in the cylinders is stiff, and so are stops and stones
     )
