@@ -66,11 +66,8 @@ class Trajectory(ABC):
         """Return (q, v, a) at time `t` (s), each with one value for each joint."""
         displacement = [b - a for a, b in zip(self.start, self.end, strict=True)]
         s, ds, dds = self.progress(t)
-        return (
-            [a + w * s for a, w in zip(self.start, displacement, strict=True)],
-            [w * ds for w in displacement],
-            [w * dds for w in displacement],
-        )
+        position = [a + w * s for a, w in zip(self.start, displacement, strict=True)]
+        return position, [w * ds for w in displacement], [w * dds for w in displacement]
 
 
 @explain_methods("__init__")

@@ -43,18 +43,15 @@ def rope_machine(links: int = LINK_COUNT) -> Machine:
         Plot("Ends of the rope", "m", tuple(f"{name}.q" for name in WINCHES)),
         Plot("Winches pull", "N", tuple(f"{name}.force" for name in WINCHES)),
     )
-    gauges = tuple(
-        Gauge(f"{name} winch", f"{name}.force", "N", -WINCH_FORCE, WINCH_FORCE, warn=0.9 * WINCH_FORCE)
-        for name in WINCHES
-    )
+    force = "N", -WINCH_FORCE, WINCH_FORCE
+    gauges = tuple(Gauge(f"{name} winch", f"{name}.force", *force, warn=0.9 * WINCH_FORCE) for name in WINCHES)
     return Machine(rope_system, levers, plots, gauges=gauges)
 
 
 def _winch_force(name: str, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
     """Return the force of a winch towards the position of its drum."""
-    return clip(
-        DRUM_STIFFNESS * (x[f"{name}.drum"] - q[name]) + DRUM_DAMPING * (u[name] - v[name]), -WINCH_FORCE, WINCH_FORCE
-    )
+    force = DRUM_STIFFNESS * (x[f"{name}.drum"] - q[name]) + DRUM_DAMPING * (u[name] - v[name])
+    return clip(force, -WINCH_FORCE, WINCH_FORCE)
 
 
 def _winch_control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], list[Scalar]]:

@@ -134,7 +134,8 @@ def read_urdf(
         Closed loops of a YAML file.
     """
     reader = _UrdfReader(AngleReader(right_angles))
-    name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
+    source = robot.source
+    name = robot.get("name") or source.rsplit("/", 1)[-1].removesuffix(".urdf")
     bodies = [reader.link(e) for e in robot.distinct_children("link")]
     joints = [reader.joint(e) for e in robot.distinct_children("joint")]
     if not bodies:
@@ -158,11 +159,9 @@ def read_urdf(
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
     try:
-        return mechanism_of(
-            name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check
-        )
+        return mechanism_of(name, *parts, ground=ground, gravity=gravity, source=source, lines=lines, checks=check)
     except ModelError as error:
-        raise ModelError(f"{robot.source}: {error}") from None
+        raise ModelError(f"{source}: {error}") from None
 
 
 @dataclass

@@ -272,8 +272,7 @@ def derived_column(run: Record, name: str) -> Column | None:
         force = dissipative_forces(run) if name == "passive_power" else run.stacked(POWERS[name])
         return Column(name, "W", (force * run.v).sum(axis=-1))
     if name.endswith(".passive"):
-        passive_columns = state_columns(m, run.t, passive=apply_to_rows(m.passive_torque, run.q, run.v, *run.free))
-        return passive_columns[name]
+        return state_columns(m, run.t, passive=apply_to_rows(m.passive_torque, run.q, run.v, *run.free))[name]
     if name in (cuts := sections(m)):
         return _section_column(run, name, *cuts[name])
     frame, _, kind = name.rpartition(".")

@@ -112,10 +112,8 @@ class Linkage:
         limits = []
         for name, within in MONOTONIC_RANGES.items():
             cylinder = self.given["cylinders"][name]
-            end_angles = [
-                _bisect(getattr(self, name), *within, cylinder["closed"] + x)
-                for x in (END_MARGIN, cylinder["stroke"] - END_MARGIN)
-            ]
+            lengths = (cylinder["closed"] + x for x in (END_MARGIN, cylinder["stroke"] - END_MARGIN))
+            end_angles = [_bisect(getattr(self, name), *within, length) for length in lengths]
             limits.append((min(end_angles), max(end_angles)))
         return ((-1e6, 1e6), *limits)
 
@@ -136,10 +134,7 @@ def _bisect(length: Any, low: float, high: float, wanted: float) -> float:
     rising = length(high)[0] > length(low)[0]
     while high - low > 1e-12:
         middle = 0.5 * (low + high)
-        if (length(middle)[0] < wanted) == rising:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if (length(middle)[0] < wanted) == rising else (low, middle)
     return 0.5 * (low + high)
 
 

@@ -126,8 +126,6 @@ FUNCTIONS = ("swing", "boom", "stick", "bucket")
 FULL_STICK_RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: within the limits of pump and cylinders
 PATH_LIMITS = (1.5, 0.9, 1.5, 1.2)  # m/s, rad/s, m/s, rad/s, of the autopilot's teeth and bucket
 FULL_STICK_SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
-
-
 NO_FLOWS = (0.0, 0.0, 0.0, 0.0)
 LEASH = Leash(0.01, 0.25, 0.25)  # the feed forward does most of the work
 
