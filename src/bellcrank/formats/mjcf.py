@@ -217,12 +217,7 @@ JOINT_KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order
 
 
 def read_mjcf(
-    text: str | None,
-    source: str,
-    *,
-    gravity: Sequence[float] | None = None,
-    check: str = "error",
-    lock: Lock = (),
+    text: str | None, source: str, *, gravity: Sequence[float] | None = None, check: str = "error", lock: Lock = ()
 ) -> Mechanism:
     """Read a mechanism from MJCF.
 

@@ -44,12 +44,9 @@ from bellcrank.optional_imports import optional_import
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.
-LOOP_TYPES = {
-    "continuous": "revolute",
-    "ball": "spherical",
-    "position": "spherical",
-    "rolling": "gear",
-} | {kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")}
+LOOP_TYPES = {"continuous": "revolute", "ball": "spherical", "position": "spherical", "rolling": "gear"} | {
+    kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
+}
 
 
 @dataclass
