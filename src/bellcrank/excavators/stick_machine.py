@@ -96,8 +96,8 @@ class Tour:
 
     hands: Sticks
     places: Sequence[TipCoordinates] = DIG_WAYPOINTS
-    angle_step: float = -0.25  # rad
     other_levers: tuple[float, ...] = (1.0,)  # RESOLVED mode, and levers of the machine besides the sticks
+    angle_step: float = -0.25  # rad
     index: int = 0
     _round_angle: float | None = field(default=None)  # swing angle at the start of the round
     _goal_time: float = field(default=-math.inf)
@@ -224,7 +224,8 @@ PATTERNS = {
 
 def stick_machine(
     plant: System, hands: Sticks, rates: Sequence[float], joints: Sequence[str], contact: GroundContact, *,
-    levers: Sequence[Lever] = (), plots: Sequence[Plot], gauges: Sequence[Gauge], **more: Any,
+    levers: Sequence[Lever] = (), plots: Sequence[Plot], gauges: Sequence[Gauge],
+    waypoints: Sequence[TipCoordinates] = DIG_WAYPOINTS, **more: Any,
 ) -> Machine:  # fmt: skip
     """Return the machine of an excavator.
 
@@ -241,12 +242,15 @@ def stick_machine(
     contact
         Contact of the bucket with the ground.
     levers, plots, gauges
-        Those besides the sticks, the joints and the stability.
+        Those besides the sticks, the joints and the stability. Programs leave these levers at zero.
+    waypoints
+        Waypoints of the digging program.
     more
         Further fields of a Machine.
     """
     names = plant.inputs[:4]
     spans = {"JOINT": rates, "RESOLVED": hands.speeds}
+    other_levers = (1.0, *(0.0 for _ in levers))  # programs drive in RESOLVED mode
     sticks = [Lever(name, "", -max(a, b), max(a, b)) for name, a, b in zip(names, *spans.values(), strict=True)]
     return Machine(
         plant,
@@ -264,6 +268,7 @@ def stick_machine(
         ground=contact.level,
         trace=("bucket", contact.tip),
         contact=contact,
+        pilots={"dig": lambda: Tour(hands, waypoints, other_levers), "resolved": lambda: PaperRun(hands, other_levers)},
         gauges=(*gauges, *(Gauge(x, x, "%", 0.0, 100.0, 100.0, 80.0) for x in ("tipping", "slipping"))),
         **more,
     )

@@ -14,24 +14,9 @@ import numpy as np
 
 from bellcrank.errors import ModelError, check_known
 from bellcrank.formats.number_checks import axes_along, number, vector
-from bellcrank.model import ReportLine, part_checks
+from bellcrank.model import Body, Frame, Joint, Loop, ReportLine, Spring, part_checks
 from bellcrank.model.outline import Outline
-from bellcrank.model.parts import (
-    COUPLINGS,
-    EQUATIONS,
-    IDENTITY,
-    Body,
-    Frame,
-    Joint,
-    Loop,
-    Matrix,
-    Number,
-    Spring,
-    Triple,
-    matrix,
-    triple,
-    with_unit_axes,
-)
+from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, Matrix, Number, Triple, matrix, triple, with_unit_axes
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
 from bellcrank.sequences import sequence_elements

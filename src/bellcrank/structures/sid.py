@@ -23,19 +23,11 @@ from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.file_reading import checked_finite, read_lines, report_damaged
 from bellcrank.model.flexible_body import inertia_of, vee
+from bellcrank.structures import sid_text
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, eigenmodes
-from bellcrank.structures.sid_text import (
-    SidBlock,
-    TaylorMatrix,
-    block_lines,
-    finite_number,
-    fortran_number,
-    parse_blocks,
-    read_taylor,
-    whole_entry,
-)
+from bellcrank.structures.sid_text import SidBlock, TaylorMatrix, fortran_number, read_taylor, whole_entry
 
 J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
@@ -73,9 +65,9 @@ def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
 
 
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
-    modal = parse_blocks(where, lines).find(where, "part").find(where, "modal")
+    modal = sid_text.parse_blocks(where, lines).find(where, "part").find(where, "modal")
     head = modal.find(where, "refmod")
-    mass = finite_number(f"{where}: mass", head.words.get("mass", "nothing"))
+    mass = sid_text.finite_number(f"{where}: mass", head.words.get("mass", "nothing"))
     m = whole_entry(where, head, "nelastq")
     if mass <= 0.0 or m < 1:
         raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than 0 of both.")
@@ -256,7 +248,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
             ("psi", turn.T, np.zeros((3, m, m))),
             ("AP", np.eye(3), turns),
         ):
-            lines += block_lines(name, m0, m1, 21)
+            lines += sid_text.block_lines(name, m0, m1, 21)
         lines.append("                end node")
     lines.append("           end frame")
     six = np.stack([I1[:, a, b] for a, b in J_ORDER])[:, :, None]
@@ -274,5 +266,5 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
         ("Ke", np.diag(np.diag(M) * s.omega**2), zeros),
         ("De", np.diag(modal_damping), zeros),
     ):  # fmt: skip
-        lines += block_lines(name, m0, m1, 11)
+        lines += sid_text.block_lines(name, m0, m1, 11)
     write_text(Path(path), "\n".join([*lines, "      end modal", " end part", ""]), "Call write_sid()")

@@ -15,22 +15,12 @@ from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, CARRIAGE_MASS, footing, static_penetration
-from bellcrank.excavators.stick_machine import (
-    DEG,
-    TEETH_PLOT,
-    PaperRun,
-    Sticks,
-    Tour,
-    stance_outputs,
-    stick_machine,
-    tip_outputs,
-)
+from bellcrank.excavators.stick_machine import DEG, TEETH_PLOT, Sticks, stance_outputs, stick_machine, tip_outputs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.system.systems import system
 
 RPM = 30.0 / math.pi
-PROGRAM_LEVERS = (1.0, 0.0)  # RESOLVED mode without the built-in autopilot, which would dig in one place for ever
 TUNES = (
     Tune("load.extra", "extra payload", "kg", 0.0, 3000.0),
     Tune("gravity", "gravity", "m/s²", 0.0, 12.0),
@@ -133,7 +123,7 @@ def machine(
         FULL_STICK_RATES,
         (JOINTS[0], "boom", "stick", "bucket"),
         ground_footing.contact,
-        levers=(Lever("autopilot", "", 0.0, 1.0),),
+        levers=(Lever("autopilot", "", 0.0, 1.0),),  # not for programs: it would dig in one place for ever
         plots=(
             Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
@@ -153,9 +143,6 @@ def machine(
         start=tuple(resting(mechanism).tolist()) if mechanism and mechanism.flexible else None,
         look="linkage",
         tunes=TUNES,
-        pilots={
-            "dig": lambda: Tour(hands, tuple(move.waypoint for move in CYCLE), other_levers=PROGRAM_LEVERS),
-            "resolved": lambda: PaperRun(hands, PROGRAM_LEVERS),
-        },
+        waypoints=tuple(move.waypoint for move in CYCLE),
         integrator="rodas4",  # implicit, as oil in the cylinders is stiff, and so are stops and stones
     )

@@ -15,16 +15,7 @@ from bellcrank.control.trajectory import Leash
 from bellcrank.excavators.digging_forces import Footing, Stance, with_digging_forces
 from bellcrank.excavators.rotary.arm import ExcavatorArm
 from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, hydraulics, spool_outputs
-from bellcrank.excavators.stick_machine import (
-    DIG_WAYPOINTS,
-    TEETH_PLOT,
-    PaperRun,
-    Sticks,
-    Tour,
-    stance_outputs,
-    stick_machine,
-    tip_outputs,
-)
+from bellcrank.excavators.stick_machine import TEETH_PLOT, Sticks, stance_outputs, stick_machine, tip_outputs
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Frame
@@ -83,5 +74,4 @@ def machine() -> Machine:
         gauges=(Gauge("payload", "payload", "t", 0.0, 1.5, 1e-3),),
         start=tuple(start),
         look="excavator",
-        pilots={"dig": lambda: Tour(hands, DIG_WAYPOINTS), "resolved": lambda: PaperRun(hands)},
     )
