@@ -28,6 +28,7 @@ from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, cos, fabs, minimum, sin, where
 
 MAX_JOINTS = 1_000_000
+RETURN_RATE_HZ = 100.0  # 1/s, return rate of a setpoint beyond its lead: fast for an operator, slow for a step of 1 ms
 Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
@@ -173,9 +174,6 @@ def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cy
         Trajectory of all joints.
     """
     return Cycloid(tuple(start), tuple(end), T)
-
-
-RETURN_RATE_HZ = 100.0  # 1/s, return rate of a setpoint beyond its lead: fast for an operator, slow for a step of 1 ms
 
 
 @dataclass(frozen=True)

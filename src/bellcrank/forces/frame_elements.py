@@ -29,6 +29,7 @@ from bellcrank.forces.tension import SpringDamper, Tension
 from bellcrank.scalar import Scalar, maximum, sqrt, where
 
 MIN_SQUARED_LENGTH = 1e-150  # m^2, smallest squared length: coincident ends have no direction
+Six = tuple[Scalar, ...]
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,6 @@ class Cable(Line):
         """Return the energy stored at length `z` (m), J."""
         e = maximum(z - self.length, 0.0)
         return 0.5 * self.stiffness * e * e
-
-
-Six = tuple[Scalar, ...]
 
 
 @dataclass(frozen=True)

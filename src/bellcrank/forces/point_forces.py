@@ -48,6 +48,8 @@ from bellcrank.parameters.validation import check_order, check_range
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, sqrt, where
 
 Triple = list[Scalar]
+ZERO_VECTOR = (0.0, 0.0, 0.0)
+ExternalForce = Callable[..., tuple[list[Scalar], list[Scalar]]]
 
 
 class PointForce(ABC):
@@ -178,10 +180,6 @@ class Cutting(PointForce):
         z = self.depth(p)
         f = against_motion(u, self.resistance(z), self.slow)
         return [f[0], f[1], where(u[2] > 0.0, self.loose, 1.0) * f[2] + self.bearing * z / (z + self.give)]
-
-
-ZERO_VECTOR = (0.0, 0.0, 0.0)
-ExternalForce = Callable[..., tuple[list[Scalar], list[Scalar]]]
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from bellcrank.structures.skin import neighbour_lines
 
 DEFAULT_NODES = {"end": 1.0}
 PlacedModal = tuple[Modal, Array]  # a body with modes, and the start of its beam
+NO_MOTION = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -294,9 +295,6 @@ def _slices(beam: Beam, a: float, b: float) -> Iterator[tuple[float, float, Any]
     for node, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
         x = a + (b - a) * (node + 1) / 2
         yield x, weight * (b - a) / 2, beam.profile(x / beam.length)
-
-
-NO_MOTION = (0.0, 0.0, 0.0)
 
 
 def modal_outline(

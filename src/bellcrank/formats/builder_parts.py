@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bellcrank.formats.beam_bodies import PlacedModal
 
 GROUND = "ground"
+AXIAL_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line")
 
 
 class BuilderParts:
@@ -74,9 +75,6 @@ class BuilderParts:
             if f.name in self._frames or f.name in self._end_frames:
                 raise ModelError(f'{where}: its end would be called "{f.name}", a frame that exists. Rename one.')
         self._end_frames |= {f.name: f for f in ends}
-
-
-AXIAL_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line")
 
 
 @dataclass(frozen=True)

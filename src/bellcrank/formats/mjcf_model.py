@@ -41,6 +41,54 @@ FREE = 0  # of mjtJoint
 JOINT, IN_PARENT, TENDON = 0, 1, 3  # of mjtTrn
 ADDED_FIELDS = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
 NAMES_SHOWN = 4  # names in one line of the report
+CPU_SECONDS = 60  # processor time; large meshes take a few
+MEMORY_BYTES = 16 << 30
+# Security: no part of a model is in this program; the model's path is an argument, or its text comes through stdin.
+COMPILER_PROGRAM = """
+import json, sys, warnings
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[4]), int(sys.argv[4])))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, ValueError, OSError):
+    pass
+import mujoco
+said = []
+mujoco.set_mju_user_warning(lambda message: said.append(str(message)))
+warnings.showwarning = lambda message, *_, **__: said.append(str(message))
+warnings.simplefilter("always")
+try:
+    if sys.argv[1]:
+        spec = mujoco.MjSpec.from_file(sys.argv[1])
+    else:
+        spec = mujoco.MjSpec.from_string(sys.stdin.buffer.read().decode("utf-8", "replace"))
+    mujoco.mj_saveModel(spec.compile(), sys.argv[2], None)
+    print(json.dumps({"warnings": said}))
+except BaseException as error:
+    print(json.dumps({"error": f"{error}" or type(error).__name__}))
+"""
+# Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
+DISABLED_PARTS = {
+    "CONSTRAINT": ("equality", "friction", "limit", "contact"),
+    "EQUALITY": ("equality",),
+    "FRICTIONLOSS": ("friction",),
+    "LIMIT": ("limit",),
+    "CONTACT": ("contact",),
+    "PASSIVE": ("spring", "damper"),  # up to MuJoCo 3.3
+    "SPRING": ("spring",),
+    "DAMPER": ("damper",),
+    "GRAVITY": ("gravity",),
+    "ACTUATION": ("actuation",),
+}
+SOLVER_FLAGS = {  # flags that concern only MuJoCo's own solver, integrator or collision detection
+    *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
+    *("ISLAND", "MULTICCD"),
+}
+SOLVER_ENABLE_FLAGS = {
+    *("OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "DIAGEXACT", "IPC", "SPECULATIVE"),
+    *("MULTICCD", "NATIVECCD", "ISLAND"),  # older versions enable these, newer ones disable them
+}
 
 
 class UniqueNames:
@@ -150,36 +198,6 @@ def joint_contributions(model: Any, joint: int) -> tuple[float, float]:
     return armature, damping
 
 
-CPU_SECONDS = 60  # processor time; large meshes take a few
-MEMORY_BYTES = 16 << 30
-
-# Security: no part of a model is in this program; the model's path is an argument, or its text comes through stdin.
-COMPILER_PROGRAM = """
-import json, sys, warnings
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
-    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[4]), int(sys.argv[4])))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-except (ImportError, ValueError, OSError):
-    pass
-import mujoco
-said = []
-mujoco.set_mju_user_warning(lambda message: said.append(str(message)))
-warnings.showwarning = lambda message, *_, **__: said.append(str(message))
-warnings.simplefilter("always")
-try:
-    if sys.argv[1]:
-        spec = mujoco.MjSpec.from_file(sys.argv[1])
-    else:
-        spec = mujoco.MjSpec.from_string(sys.stdin.buffer.read().decode("utf-8", "replace"))
-    mujoco.mj_saveModel(spec.compile(), sys.argv[2], None)
-    print(json.dumps({"warnings": said}))
-except BaseException as error:
-    print(json.dumps({"error": f"{error}" or type(error).__name__}))
-"""
-
-
 def compile_model(text: str | None, source: str) -> tuple[Any, list[str]]:
     """Return the compiled model of `text`, or of the file `source` with all that it includes; and MuJoCo's warnings."""
     mujoco = optional_import("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
@@ -212,29 +230,6 @@ def _answer(printed: bytes) -> dict[str, Any]:
 
 def _single_line(text: str) -> str:
     return " ".join(text.split())[:600]
-
-
-# Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
-DISABLED_PARTS = {
-    "CONSTRAINT": ("equality", "friction", "limit", "contact"),
-    "EQUALITY": ("equality",),
-    "FRICTIONLOSS": ("friction",),
-    "LIMIT": ("limit",),
-    "CONTACT": ("contact",),
-    "PASSIVE": ("spring", "damper"),  # up to MuJoCo 3.3
-    "SPRING": ("spring",),
-    "DAMPER": ("damper",),
-    "GRAVITY": ("gravity",),
-    "ACTUATION": ("actuation",),
-}
-SOLVER_FLAGS = {  # flags that concern only MuJoCo's own solver, integrator or collision detection
-    *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
-    *("ISLAND", "MULTICCD"),
-}
-SOLVER_ENABLE_FLAGS = {
-    *("OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "DIAGEXACT", "IPC", "SPECULATIVE"),
-    *("MULTICCD", "NATIVECCD", "ISLAND"),  # older versions enable these, newer ones disable them
-}
 
 
 @dataclass(frozen=True)

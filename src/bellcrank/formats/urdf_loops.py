@@ -47,6 +47,15 @@ LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 LOOP_TYPES = {"continuous": "revolute", "ball": "spherical", "position": "spherical", "rolling": "gear"} | {
     kind: kind for kind in ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
 }
+YAML_KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
+YAML_LOOP_TYPES = {"6d": "fixed", "3d": "spherical"}
+AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+MAX_YAML_BYTES = 1_000_000  # bytes, and more than any robot needs
+MAX_YAML_DEPTH = 20
+# Type in the file -> ours, and its axes.
+YAML_JOINT_TYPES: dict[str, tuple[str, dict[str, Any]]] = {"SPHERICAL": ("spherical", {}), "FIXED": ("fixed", {})} | {
+    f"UJOINT_{a}{b}": ("universal", {"axis": AXES[a], "second_axis": AXES[b]}) for a in AXES for b in AXES if a != b
+}
 
 
 @dataclass
@@ -160,17 +169,6 @@ def _path_to_root(link: str, carrier: Mapping[str, Joint]) -> list[Joint]:
     return joints
 
 
-YAML_KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
-YAML_LOOP_TYPES = {"6d": "fixed", "3d": "spherical"}
-AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
-MAX_YAML_BYTES = 1_000_000  # bytes, and more than any robot needs
-MAX_DEPTH = 20
-# Type in the file -> ours, and its axes.
-YAML_JOINT_TYPES: dict[str, tuple[str, dict[str, Any]]] = {"SPHERICAL": ("spherical", {}), "FIXED": ("fixed", {})} | {
-    f"UJOINT_{a}{b}": ("universal", {"axis": AXES[a], "second_axis": AXES[b]}) for a in AXES for b in AXES if a != b
-}
-
-
 @dataclass(frozen=True)
 class LoopFile:
     """Content of the file, checked as far as is possible without the URDF."""
@@ -219,8 +217,8 @@ def _content(data: bytes, source: str) -> Any:
                     "A YAML file of loops needs none; write out what is meant."
                 )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise ReadError(f"{where}: nested {MAX_DEPTH} deep; this is not a YAML file of loops.")
+            if depth > MAX_YAML_DEPTH:
+                raise ReadError(f"{where}: nested {MAX_YAML_DEPTH} deep; this is not a YAML file of loops.")
         return yaml.safe_load(data)
     except (ReadError, MemoryError):
         raise

@@ -41,7 +41,9 @@ import numpy as np
 from bellcrank.errors import InputError, unknown
 from bellcrank.scalar import Scalar, cos, sin, tan
 
+Array = np.ndarray[Any, Any]
 GRAVITY = 9.81  # m/s2
+ANGLE_MARGIN, TRIAL_ANGLES = 0.05, 200  # rad, margin at the ends of the range of beta; number of trial angles
 MAX_ADHESION = 1.0e4  # Pa
 
 
@@ -115,10 +117,6 @@ def soil_named(name: str) -> NamedSoil:
     if name not in SOILS:
         raise InputError(unknown("soil", name, SOILS))
     return SOILS[name]
-
-
-Array = np.ndarray[Any, Any]
-ANGLE_MARGIN, TRIAL_ANGLES = 0.05, 200  # rad, margin at the ends of the range of beta; number of trial angles
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,16 @@ RATES = {"rad": ("rad/s", "rad/s^2", "N m"), "m": ("m/s", "m/s^2", "N")}  # unit
 FORCES = ("tau", "passive", "external", "element", "motion")
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")  # of a wrench on a frame, in world axes: "tool.fx"
 STATE_KINDS = ("q", "v", "a", *FORCES)
+ENERGIES = ("energy", "potential_energy", "kinetic_energy")
+# d(energy)/dt is their sum. Springs store energy, so passive_power includes only dampers and friction.
+POWERS = {
+    "drive_power": "tau",
+    "passive_power": "passive",
+    "external_power": "external",
+    "element_power": "element",
+    "motion_power": "motion",
+}
+FRAME_COLUMNS = ("x", "y", "z", "speed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,18 +226,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value if value is None or isinstance(value, (str, bool, int)) else str(value)
-
-
-ENERGIES = ("energy", "potential_energy", "kinetic_energy")
-# d(energy)/dt is their sum. Springs store energy, so passive_power includes only dampers and friction.
-POWERS = {
-    "drive_power": "tau",
-    "passive_power": "passive",
-    "external_power": "external",
-    "element_power": "element",
-    "motion_power": "motion",
-}
-FRAME_COLUMNS = ("x", "y", "z", "speed")
 
 
 def derivable_names(run: Record) -> list[str]:

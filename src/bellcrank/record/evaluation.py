@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bellcrank.record.record import Record
 
 ROUNDING_SHARE = 1e-12  # relative energy below which a change is rounding noise
+MAX_TABLE_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
+MAX_VALUE_CHARACTERS = 2000  # characters: longer values are abbreviated
 
 
 class RecordRow(Mapping[str, Any]):
@@ -222,10 +224,6 @@ def _largest(values: Array) -> Array:
 def _number(values: Any) -> Any:
     values = np.asarray(values)
     return float(values) if values.ndim == 0 else values
-
-
-MAX_TABLE_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
-MAX_VALUE_CHARACTERS = 2000  # characters: longer values are abbreviated
 
 
 def summary(run: Record) -> str:

@@ -49,6 +49,10 @@ from bellcrank.zoo import data, excavator
 JOINTS = ("cab", "boom", "stick", "bucket")
 
 Profile = Callable[[Scalar], Sequence[Scalar]]  # scripted stick positions by time
+REST_SECONDS, MOTION_SECONDS, SECONDS = 5.0, 5.0, 15.0
+HEIGHT, BUCKET, OPENING = 3.0, -pi / 2, 0.1  # m, rad, cm/V
+# Radius, swing, height, bucket.
+START_TARGET, END_TARGET = (5.0, 0.0, HEIGHT, BUCKET), (6.5, radians(15.0), HEIGHT, BUCKET)
 
 
 @dataclass(frozen=True)
@@ -212,12 +216,6 @@ def spool_outputs(control: SpoolControl, drives: Sequence[RotaryHydraulics]) -> 
         lambda t, q, v, x, u, i=i, drive=drive: drive.spool(control(t, q, v, x, u)[0][i])
         for i, drive in enumerate(drives)
     ]
-
-
-REST_SECONDS, MOTION_SECONDS, SECONDS = 5.0, 5.0, 15.0
-HEIGHT, BUCKET, OPENING = 3.0, -pi / 2, 0.1  # m, rad, cm/V
-# Radius, swing, height, bucket.
-START_TARGET, END_TARGET = (5.0, 0.0, HEIGHT, BUCKET), (6.5, radians(15.0), HEIGHT, BUCKET)
 
 
 def hydraulics(laminar: Scalar = 0.0, opening: Scalar = OPENING) -> list[RotaryHydraulics]:

@@ -40,6 +40,8 @@ GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 LATEST_TIME_NS = 2**62  # ns
 CHUNK_BYTES = 1 << 20
 MESSAGE_BYTES, VALUE_BYTES = 31, 4  # minimum size of a message without data, and of a value: "":0
+CHUNK_SECONDS = 0.5  # of simulated time
+MAX_FILES = 10_000  # maximum number of files of one name
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
@@ -244,10 +246,6 @@ def _nanoseconds(t: Array) -> list[list[int]]:
 
 def _number(x: float) -> float | str:
     return x if math.isfinite(x) else "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
-
-
-CHUNK_SECONDS = 0.5  # of simulated time
-MAX_FILES = 10_000  # maximum number of files of one name
 
 
 class GrowingRecord:
