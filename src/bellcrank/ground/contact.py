@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.forces import Cutting, Pad
-from bellcrank.ground.field import Array, Ground, Place, Tool
+from bellcrank.ground.field import Ground, Place, Tool
 from bellcrank.ground.soils import SOILS, NamedSoil, WedgeResistance, plane_of_failure, resistance
 from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 
+Array = np.ndarray[Any, Any]
 # m ahead of the edge at which the surface is sampled.
 NEAR_DISTANCES, FAR_DISTANCES = (0.1, 0.25, 0.4), (0.55, 0.7, 0.85)
 MAX_SLOPE = 0.7  # largest rise over run of the surface in the equation

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.ground.soils import SOILS, Array, NamedSoil
+from bellcrank.ground.soils import SOILS, NamedSoil
 
+Array = np.ndarray[Any, Any]
 Place = Sequence[float] | Array
 CELL_SIZE, CELLS = 0.2, 104  # m; cells on a side of the square, which has one more height than cells
 ROW_POINTS, HALF_WIDTH = CELLS + 1, CELL_SIZE * CELLS / 2

@@ -18,8 +18,9 @@ import numpy as np
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.scalar import is_whole
 from bellcrank.structures.section import Material, Profile, Section, check_material
-from bellcrank.structures.unit_plausibility import Array, warn_implausible_beam
+from bellcrank.structures.unit_plausibility import warn_implausible_beam
 
+Array = np.ndarray[Any, Any]
 THEORIES = ("timoshenko", "euler")
 MAX_ELEMENTS = 2000  # limit, as matrices are dense
 MIN_LENGTH, MAX_LENGTH = 1e-9, 1e9  # m; beyond these limits stiffnesses overflow
