@@ -15,8 +15,7 @@ import numpy as np
 
 from bellcrank.excavators.linkage.machine import machine
 from bellcrank.excavators.offline import moments
-from bellcrank.ground.soils import SOILS
-from bellcrank.ground.wedge import plane_of_failure, resistance
+from bellcrank.ground.soils import SOILS, plane_of_failure, resistance
 from bellcrank.sim.stepper.stepper_factory import stepper
 
 BAR, DEG = 1e-5, 180.0 / np.pi

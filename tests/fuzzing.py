@@ -29,7 +29,7 @@ import numpy as np
 from bellcrank.dynamics import crba
 from bellcrank.dynamics import singular_mass as movable
 from bellcrank.errors import BellcrankError
-from bellcrank.formats import mujoco_process, read
+from bellcrank.formats import mjcf_model, read
 from bellcrank.model import Mechanism
 from mutation import PLAIN, XML, mutated
 
@@ -133,7 +133,7 @@ def outcome(kind: str, number: int, folder: Path) -> tuple[str, str]:
 
 
 def forked(command: list[str], input: bytes, **_: Any) -> subprocess.CompletedProcess[bytes]:
-    """Replace subprocess.run of mujoco_process by a forked child that has already imported MuJoCo.
+    """Replace subprocess.run of mjcf_model by a forked child that has already imported MuJoCo.
 
     The import took nine tenths of a case.
     """
@@ -170,8 +170,8 @@ def _alarm(*_: Any) -> None:
 
 def main(kind: str, first: int, count: int) -> None:
     faulthandler.enable()
-    mujoco_process.CPU_SECONDS = 4
-    mujoco_process.subprocess = SimpleNamespace(run=forked)  # type: ignore[assignment]
+    mjcf_model.CPU_SECONDS = 4
+    mjcf_model.subprocess = SimpleNamespace(run=forked)  # type: ignore[assignment]
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, _alarm)
     counts = {"read": 0, "refused": 0, "wrong": 0}

@@ -13,8 +13,7 @@ from svg_file import write
 
 from bellcrank.excavators.linkage.machine import machine
 from bellcrank.excavators.offline import dug
-from bellcrank.ground.soils import SOILS
-from bellcrank.ground.wedge import plane_of_failure, resistance
+from bellcrank.ground.soils import SOILS, plane_of_failure, resistance
 
 SECONDS, SHOWN = 12.0, (0.0, 4.0, 6.0, 8.0, 12.0)
 WIDTH, RAKE = 1.2, radians(60.0)  # m, of the blade

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from svg_file import write
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.geometry import CYLINDERS
+from bellcrank.excavators.linkage.geometry import CYCLE, CYLINDERS
 from bellcrank.excavators.linkage.hydraulics import parts
 
 SECONDS = 30.0  # length of the cycle

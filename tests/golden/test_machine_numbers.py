@@ -14,10 +14,10 @@ import pytest
 from number_files import check
 
 from bellcrank.cockpit.machines import Machine
-from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
+from bellcrank.excavators.linkage.geometry import DiggingCycle
 from bellcrank.excavators.linkage.tool_forces import ToolForces
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary.experiments import joint_mode, poses, resolved_mode
+from bellcrank.excavators.rotary.spool_control import joint_mode, poses, resolved_mode
 
 STATES = 3
 SIZES = {"Pa": 1e7, "m3": 1e-3}  # of further states by their unit; 0.1 for others

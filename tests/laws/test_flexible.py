@@ -17,8 +17,8 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, applicable_methods, kinematics
 from bellcrank.errors import InputError, ModelError
-from bellcrank.record.mechanism_json import read_mechanism as from_plain
-from bellcrank.record.mechanism_json import to_plain
+from bellcrank.record.description import read_mechanism as from_plain
+from bellcrank.record.description import to_plain
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.reduction import frequencies
 from bending import SPUN, SPUN_LENGTH, at_rest

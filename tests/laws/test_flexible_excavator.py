@@ -16,7 +16,7 @@ from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.mechanism import CARRIED_MASSES, LUGS, steelwork
 from bellcrank.structures.beam import Beam
-from bellcrank.structures.polygonal_beams import polygonal_beam
+from bellcrank.structures.beam_sections import polygonal_beam
 from bellcrank.structures.reduction import frequencies
 
 LINKAGE = Linkage.of_zoo()

@@ -17,10 +17,8 @@ from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.offline import moments
 from bellcrank.excavators.rotary import rotary_machine as rotary
 from bellcrank.forces import Block, Cutting, Pad, Post
-from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, Ground, Tool
-from bellcrank.ground.soils import SOILS, NamedSoil, soil_named
-from bellcrank.ground.tasks import TASKS, rectangle_mask
-from bellcrank.ground.wedge import plane_of_failure, resistance
+from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, TASKS, Ground, Tool, rectangle_mask
+from bellcrank.ground.soils import SOILS, NamedSoil, plane_of_failure, resistance, soil_named
 from bellcrank.model import Body
 from bellcrank.sim.stepper.stepper_factory import stepper
 from trees import few

@@ -43,7 +43,7 @@ from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.record import Column, Record, Stop, description, state_columns
-from bellcrank.record.summary import summary
+from bellcrank.record.evaluation import summary
 from bellcrank.scalar import sin, step
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.partitioning import partitioned_schedule

@@ -14,7 +14,7 @@ from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.experiments import START_TARGET
+from bellcrank.excavators.rotary.spool_control import START_TARGET
 from bellcrank.record import Record
 from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 

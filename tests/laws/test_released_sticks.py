@@ -23,7 +23,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.cockpit.machines import Machine
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.forces.barriers import Block, Post
+from bellcrank.forces.point_forces import Block, Post
 from bellcrank.zoo import data
 
 JOINTS = {"excavator": ("cab", "boom", "stick", "bucket"), "excavator_linkage": ("swing", "boom", "stick", "bucket")}

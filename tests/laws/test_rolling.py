@@ -13,7 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import BellcrankError, InputError, ModelError
 from bellcrank.nodes.tape import Tape
-from bellcrank.record import mechanism_json
+from bellcrank.record import description
 
 FORMS = ["minimal", "projected"]
 r, g = 0.1, 9.81
@@ -361,7 +361,7 @@ def test_parts_with_functions_are_stored_and_compared() -> None:
     b.on_surface("bowl", "b1", (1, 0, 0), lambda x, y, z: z - x * x)
     m = b.build()
     assert pickle.loads(pickle.dumps(m)).fingerprint == m.fingerprint
-    again = mechanism_json.read_mechanism(json.loads(json.dumps(mechanism_json.to_plain(m))))
+    again = description.read_mechanism(json.loads(json.dumps(description.to_plain(m))))
     assert again.fingerprint == m.fingerprint
     assert "cam" in str(m)
     with pytest.raises(ModelError, match="by Builder"):

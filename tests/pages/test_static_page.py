@@ -26,9 +26,8 @@ from bellcrank.cockpit import scene_poses
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.excavators.offline import moments
-from bellcrank.ground.field import Ground, Tool
+from bellcrank.ground.field import TASKS, Ground, Tool
 from bellcrank.ground.soils import SOILS
-from bellcrank.ground.tasks import TASKS
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 

@@ -15,7 +15,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import RotaryHydraulics
-from bellcrank.excavators.rotary import experiments as wong
+from bellcrank.excavators.rotary import spool_control as wong
 from bellcrank.excavators.rotary.spool_control import SpoolControl
 
 CAB, BOOM, STICK, BUCKET = range(4)

@@ -12,8 +12,8 @@ import pytest
 from mujoco_schema import FATES, fates, schema, table
 
 import bellcrank as bc
-from bellcrank.formats import mjcf_fields, mjcf_report
-from bellcrank.formats.mjcf_flags import DISABLED_PARTS, SOLVER_ENABLE_FLAGS, SOLVER_FLAGS
+from bellcrank.formats import mjcf_report
+from bellcrank.formats.mjcf_model import DISABLED_PARTS, SOLVER_ENABLE_FLAGS, SOLVER_FLAGS
 
 mujoco = pytest.importorskip("mujoco")
 SCHEMA = sorted(set(schema(mujoco.mj_printSchema(False, True))))
@@ -41,10 +41,10 @@ def test_page_lists_only_known_fields() -> None:
 
 def test_every_field_of_the_compiled_model_has_a_fate() -> None:
     model = mujoco.MjModel.from_xml_string("<mujoco/>")
-    names = [name for name, _ in mjcf_fields.model_fields(model)]
+    names = [name for name, _ in mjcf_report.model_fields(model)]
     assert len(names) > 400
-    assert [name for name in names if not mjcf_fields.field_treatment(name)] == []
-    assert set(mjcf_fields.REPORTED_FIELDS) == set(mjcf_report.TOPICS)
+    assert [name for name in names if not mjcf_report.field_treatment(name)] == []
+    assert set(mjcf_report.REPORTED_FIELDS) == set(mjcf_report.TOPICS)
 
 
 def test_every_flag_is_known() -> None:
@@ -70,7 +70,7 @@ class Newer:
 
 
 def test_fields_of_a_newer_mujoco_warn() -> None:
-    lines = list(mjcf_fields.unknown_fields(Newer(), "9.0"))
+    lines = list(mjcf_report.unknown_fields(Newer(), "9.0"))
     assert [line.element for line in lines] == ["MuJoCo's jnt_magnetism", "MuJoCo's opt.buoyancy"]
     assert {line.level for line in lines} == {"warning"}
 

@@ -15,7 +15,7 @@ import bellcrank as bc
 from bellcrank.errors import ReadError
 from bellcrank.forces import Box, Capsule, Cylinder, Sphere
 from bellcrank.formats import collisions as collision_reader
-from bellcrank.formats.bounding_primitives import bounding_primitive
+from bellcrank.formats.collisions import bounding_primitive
 from bellcrank.formats.visuals import read_visuals
 from bellcrank.meshes import read_mesh
 

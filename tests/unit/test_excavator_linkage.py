@@ -10,8 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
-from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, DiggingCycle, Linkage
 from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
 from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS, LinkageControl
 from bellcrank.parameters import nominal

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bellcrank.errors import BellcrankError, ReadError
-from bellcrank.formats import mujoco_process, read
+from bellcrank.formats import mjcf_model, read
 
 TESTS = Path(__file__).parent.parent
 ARM = TESTS / "unit/data/arm.urdf"
@@ -58,7 +58,7 @@ def test_a_compiler_that_breaks_down_is_an_error(monkeypatch: pytest.MonkeyPatch
         ("import resource; resource.setrlimit(0, (1, 1))\nwhile True: pass", "it was stopped after 60 s of work"),
         ("print('not JSON')", "compiler failed: it ended with 0"),
     ):
-        monkeypatch.setattr(mujoco_process, "COMPILER_PROGRAM", broken)
+        monkeypatch.setattr(mjcf_model, "COMPILER_PROGRAM", broken)
         with pytest.raises(ReadError, match=message):
             read(model)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.record.growing_files import GrowingRecord
+from bellcrank.record.formats.mcap import GrowingRecord
 
 pytest.importorskip("mcap", reason="mcap is not installed")
 DRIVE = """

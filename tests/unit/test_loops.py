@@ -18,7 +18,7 @@ from bellcrank.formats.moving_constraints import BUILDER_METHODS
 from bellcrank.model import Loop, Mechanism, Spring, regrouped
 from bellcrank.model.parts import EQUATIONS
 from bellcrank.parameters import parameter
-from bellcrank.record import mechanism_json as parts
+from bellcrank.record import description as parts
 
 # A four-bar: name -> parent, child, point.
 BARS = {

@@ -28,7 +28,7 @@ from bellcrank import atomic_file as whole
 from bellcrank.model import Mechanism
 from bellcrank.quoting import name_problem
 from bellcrank.record import Column, Record, Stop, description
-from bellcrank.record import mechanism_json as parts
+from bellcrank.record import description as parts
 from bellcrank.record.formats import SUFFIXES
 from runs import rk4, same
 from trees import few, random_tree, trees

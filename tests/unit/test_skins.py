@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import ModelError
-from bellcrank.record.mechanism_json import read_mechanism, to_plain
+from bellcrank.record.description import read_mechanism, to_plain
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.skin import MAX_DRAWN_NODES, neighbour_lines, surface_triangles
 from bellcrank.view.scene import poses, scene

@@ -15,6 +15,8 @@ from typing import ClassVar
 from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, fabs, is_real, maximum, minimum, where
 
+ForceAndRates = tuple[Scalar, list[Scalar]]  # force on a coordinate, and the rates of the states
+
 
 @dataclass(frozen=True)
 class StateVariable:
@@ -59,9 +61,7 @@ class Actuator(ABC):
         return ()
 
     @abstractmethod
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates.
 
         Parameters

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, is_unlimited, limited
+from bellcrank.actuators.actuator import Actuator, ForceAndRates, StateVariable, is_unlimited, limited
 from bellcrank.scalar import Scalar
 
 
@@ -67,20 +67,16 @@ class DCMotor(Actuator):
     def states(self) -> tuple[StateVariable, ...]:
         """Armature current; with a slew limit also the voltage."""
         nominal_voltage = 0.0 if is_unlimited(self.voltage) else self.voltage
-        current = StateVariable(
-            "current", "A", 0.0, nominal_voltage / self.R if is_unlimited(self.current) else self.current
-        )
+        nominal_current = nominal_voltage / self.R if is_unlimited(self.current) else self.current
+        current = StateVariable("current", "A", 0.0, nominal_current)
         return (current,) if is_unlimited(self.slew) else (current, StateVariable("voltage", "V", 0.0, nominal_voltage))
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         target_voltage, i, has_slew_limit = limited(command, self.voltage), x[0], not is_unlimited(self.slew)
         V = x[1] if has_slew_limit else target_voltage
         emf = self.k * self.n * v
         drop = limited(V - emf, self.R * self.current) if not is_unlimited(self.current) else V - emf
         di = (drop - self.R * i) / self.L
-        return self.n * self.k * i, [di, limited((target_voltage - V) / self.lag, self.slew)] if has_slew_limit else [
-            di
-        ]
+        torque = self.n * self.k * i
+        return torque, [di, limited((target_voltage - V) / self.lag, self.slew)] if has_slew_limit else [di]

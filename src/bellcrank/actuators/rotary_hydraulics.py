@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bellcrank.actuators.actuator import Actuator, StateVariable, bounded_rate, end_stop_force, is_known
+from bellcrank.actuators.actuator import Actuator, ForceAndRates, StateVariable, bounded_rate, end_stop_force, is_known
 from bellcrank.errors import InputError
 from bellcrank.parameters import nominal
 from bellcrank.parameters.validation import one_number
@@ -160,9 +160,7 @@ class RotaryHydraulics(Actuator):
         """Return the square root of the pressure drop `drop` (psi), linear below `laminar`."""
         return sqrt(drop) if is_known(self.laminar) and self.laminar == 0 else drop / sqrt(drop + self.laminar)
 
-    def __call__(
-        self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar
-    ) -> tuple[Scalar, list[Scalar]]:
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
         """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
         p_in, p_out = (clip(p, self.P_e, self.P_s) for p in x)
         Q_in, Q_out = self.flows(self.spool(command), p_in, p_out)

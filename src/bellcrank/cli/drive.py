@@ -21,7 +21,7 @@ from bellcrank.quoting import visible
 from bellcrank.sim.realtime.deadlines import full_text, one_line, summary
 
 if TYPE_CHECKING:
-    from bellcrank.record.growing_files import RecordFiles
+    from bellcrank.record.formats.mcap import RecordFiles
 
 DEFAULT_PORT = 8731
 RECORD_ROWS_PER_SECOND = 1000.0  # 1/s, rows of the record per second
@@ -63,7 +63,7 @@ def drive(
         optional_import(package, "cockpit", "`bellcrank drive`")
     from bellcrank.cockpit.app import BUILD, STATIC
     from bellcrank.cockpit.server import listening_socket, serve
-    from bellcrank.record.growing_files import RecordFiles
+    from bellcrank.record.formats.mcap import RecordFiles
 
     files = None if record is None else RecordFiles(record)
     machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)

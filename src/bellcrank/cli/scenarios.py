@@ -9,7 +9,7 @@ from typing import Any
 
 from bellcrank.control import Cycloid, InverseDynamics
 from bellcrank.errors import InputError, check_known
-from bellcrank.excavators.rotary import experiments as wong_experiments
+from bellcrank.excavators.rotary import spool_control as wong_experiments
 from bellcrank.excavators.rotary.spool_control import SpoolControl
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS

@@ -8,7 +8,7 @@ D is diagonal and bounds the inertia Lambda of the driven coordinates on the pat
 sliders, including closed loops and undriven joints: the inverse of Lambda maps forces on these coordinates to their
 accelerations. hold are the forces that keep the start at rest against gravity and springs; elsewhere the integral
 compensates their change. w exceeds the rate of every unstable motion. The desired position q_d begins at the position
-of the mechanism, moves to the target at a bounded speed, and is on a leash (control/leash.py).
+of the mechanism, moves to the target at a bounded speed, and is on a leash (control/trajectory.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from bellcrank.actuators import StateVariable
 from bellcrank.control.inverse_dynamics import InverseDynamics
-from bellcrank.control.leash import Leash
+from bellcrank.control.trajectory import Leash
 from bellcrank.dynamics.loops.assembly import CLOSED_RESIDUAL, assemble_batch
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, clip

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import InputError, check_known
+from bellcrank.ground.field import TASKS, DigTask
 from bellcrank.ground.soils import SOILS, soil_named
-from bellcrank.ground.tasks import TASKS, DigTask
 
 if TYPE_CHECKING:
     from bellcrank.cockpit.session import Session

@@ -10,13 +10,4 @@ from bellcrank.control.inverse_dynamics import InverseDynamics
 from bellcrank.control.trajectory import Cycloid, Ramp, Trajectory, saha, wong
 from bellcrank.control.trot import Leg, Trot
 
-__all__ = [
-    "Cycloid",
-    "InverseDynamics",
-    "Leg",
-    "Ramp",
-    "Trajectory",
-    "Trot",
-    "saha",
-    "wong",
-]
+__all__ = ["Cycloid", "InverseDynamics", "Leg", "Ramp", "Trajectory", "Trot", "saha", "wong"]

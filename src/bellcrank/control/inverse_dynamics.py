@@ -18,8 +18,7 @@ from bellcrank.argument_errors import explain_methods
 from bellcrank.control.trajectory import Vectors
 from bellcrank.dynamics import applicable_methods, method
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.model import regrouped
-from bellcrank.model.mechanism import Mechanism
+from bellcrank.model import Mechanism, regrouped
 from bellcrank.scalar import Scalar
 
 QUANTITY = "inverse_dynamics"

@@ -1,6 +1,18 @@
-"""Desired motions: position, velocity and acceleration of every joint as functions of time, for any scalars.
+"""Desired motions: trajectories, and setpoints that stay close to the actual joint.
 
-Before its start and after its end a trajectory holds its position: time is clipped, and nothing branches.
+A trajectory has position, velocity and acceleration of every joint as functions of time, for any scalars. Before its
+start and after its end it holds its position: time is clipped, and nothing branches.
+
+A leash limits a rate-controlled setpoint, so that a machine stops when its sticks are released:
+
+    lead = min(rest + lag |w|, most)                          largest distance of the desired from the actual angle
+    dtheta_d = clip(w, c (theta - lead - theta_d), c (theta + lead - theta_d))
+
+w is the commanded rate, lag the time by which the unobstructed servo trails the setpoint, rest the lead it needs to
+hold a load. Without obstruction the desired angle moves at w. If the joint is blocked, the desired angle waits within
+its lead. With w = 0 the lead is `rest` alone: the desired angle returns to the joint within a few 1/c, and follows a
+joint that is still braking or is pushed away. A setpoint therefore never outlasts the command, and nothing springs
+back. The rate is continuous in all arguments, so the desired angle does not chatter at the end of its leash.
 """
 
 from __future__ import annotations
@@ -13,9 +25,10 @@ from math import pi
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.errors import InputError
 from bellcrank.parameters.validation import check_range
-from bellcrank.scalar import Scalar, clip, cos, sin, where
+from bellcrank.scalar import Scalar, clip, cos, fabs, minimum, sin, where
 
 MAX_JOINTS = 1_000_000
+RETURN_RATE_HZ = 100.0  # 1/s, return rate of a setpoint beyond its lead: fast for an operator, slow for a step of 1 ms
 Vectors = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
@@ -54,11 +67,8 @@ class Trajectory(ABC):
         """Return (q, v, a) at time `t` (s), each with one value for each joint."""
         displacement = [b - a for a, b in zip(self.start, self.end, strict=True)]
         s, ds, dds = self.progress(t)
-        return (
-            [a + w * s for a, w in zip(self.start, displacement, strict=True)],
-            [w * ds for w in displacement],
-            [w * dds for w in displacement],
-        )
+        position = [a + w * s for a, w in zip(self.start, displacement, strict=True)]
+        return position, [w * ds for w in displacement], [w * dds for w in displacement]
 
 
 @explain_methods("__init__")
@@ -164,3 +174,17 @@ def saha(start: Sequence[Scalar], end: Sequence[Scalar], T: Scalar = 10.0) -> Cy
         Trajectory of all joints.
     """
     return Cycloid(tuple(start), tuple(end), T)
+
+
+@dataclass(frozen=True)
+class Leash:
+    """Limit on the lead of a desired angle over the actual one."""
+
+    rest: Scalar  # rad
+    lag: Scalar  # s
+    most: Scalar  # rad, lead at which the servo reaches its limit
+
+    def __call__(self, desired: Scalar, rate: Scalar, actual: Scalar) -> Scalar:
+        """Return the rate of the desired angle for the commanded `rate`, rad/s."""
+        lead = minimum(self.rest + self.lag * fabs(rate), self.most)
+        return clip(rate, RETURN_RATE_HZ * (actual - lead - desired), RETURN_RATE_HZ * (actual + lead - desired))

@@ -64,9 +64,8 @@ def moments(
         raise InputError(f'"{machine.mechanism.name}" cannot dig: it has no contact with the ground.')
     digger, poses = Digger(machine.contact, soil), pose_kernel(machine.mechanism)
     bucket = [b.name for b in machine.mechanism.bodies].index("bucket")
-    plant = stepper(
-        machine.system, every=every, **{"step": 1e-3, "integrator": machine.integrator, "form": "projected", **how}
-    )
+    how = {"step": 1e-3, "integrator": machine.integrator, "form": "projected", **how}
+    plant = stepper(machine.system, every=every, **how)
     start = machine.start if machine.start is not None else machine.mechanism.neutral()
     plant.reset(start={f"{n}.q": float(x) for n, x in zip(machine.mechanism.columns[0], start, strict=True)})
     u = np.array(inputs if inputs is not None else machine.first(), float)

@@ -25,8 +25,8 @@ from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export, export_content
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.ground.contact import GroundContact
+from bellcrank.ground.field import TASKS
 from bellcrank.ground.soils import SOILS
-from bellcrank.ground.tasks import TASKS
 from bellcrank.model import Mechanism
 from bellcrank.quoting import stem
 from bellcrank.record.contents import plain

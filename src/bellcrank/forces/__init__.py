@@ -6,57 +6,20 @@ element acts between two frames or between joints and is passed as `bc.system(..
 
 from __future__ import annotations
 
-from bellcrank.forces.barriers import Block, Pad, Post, Together
-from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact, feet
-from bellcrank.forces.curves import Curve, curve
-from bellcrank.forces.cutting import Cutting
 from bellcrank.forces.element import Between, Coupling, Element, JointLaw, Law
+from bellcrank.forces.frame_elements import Bushing, Cable, NonlinearSpring
 from bellcrank.forces.gears import Belt, Gear, Rack, Worm
 from bellcrank.forces.impact import damping_of, restitution_of
-from bellcrank.forces.joint_spring import JointSpring
-from bellcrank.forces.line_elements import Cable, NonlinearSpring
+from bellcrank.forces.joint_elements import EndStop, JointSpring, joint_stops
+from bellcrank.forces.point_forces import Block, Cutting, Pad, Post, Soil, Together
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
-from bellcrank.forces.soil import Soil
-from bellcrank.forces.stops import EndStop, joint_stops
+from bellcrank.forces.tension import Curve, curve
 from bellcrank.forces.tyres import LinearTyre, MagicTyre, read_tyre
 
 __all__ = [
-    "Belt",
-    "Between",
-    "Block",
-    "Box",
-    "Bushing",
-    "Cable",
-    "Capsule",
-    "Contact",
-    "Coupling",
-    "Curve",
-    "Cutting",
-    "Cylinder",
-    "Element",
-    "EndStop",
-    "Gear",
-    "JointLaw",
-    "JointSpring",
-    "Law",
-    "LinearTyre",
-    "MagicTyre",
-    "NonlinearSpring",
-    "Pad",
-    "Plane",
-    "Post",
-    "Rack",
-    "Soil",
-    "Sphere",
-    "Terrain",
-    "Together",
-    "Worm",
-    "curve",
-    "damping_of",
-    "feet",
-    "grid",
-    "joint_stops",
-    "read_tyre",
-    "restitution_of",
-]
+    "Belt", "Between", "Block", "Box", "Bushing", "Cable", "Capsule", "Contact", "Coupling", "Curve", "Cutting",
+    "Cylinder", "Element", "EndStop", "Gear", "JointLaw", "JointSpring", "Law", "LinearTyre", "MagicTyre",
+    "NonlinearSpring", "Pad", "Plane", "Post", "Rack", "Soil", "Sphere", "Terrain", "Together", "Worm", "curve",
+    "damping_of", "feet", "grid", "joint_stops", "read_tyre", "restitution_of",
+]  # fmt: skip

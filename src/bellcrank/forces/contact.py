@@ -22,7 +22,7 @@ import numpy as np
 from bellcrank.actuators.actuator import StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
-from bellcrank.forces.element import Between, Resistance, Triple, cross, dot
+from bellcrank.forces.element import Between, Resistance, Triple, WrenchAndRates, cross, dot
 from bellcrank.forces.impact import force_slope, normal_force, power_of_depth, stored_energy
 from bellcrank.forces.shapes import (
     Box,
@@ -115,9 +115,7 @@ class Contact(Between):
         sliding_deflection = self.friction / self.bristles  # deflection while sliding
         return tuple(StateVariable(f"bristle{k}{c}", "m", 0.0, sliding_deflection) for k in suffixes for c in "xyz")
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         force: Triple = [0.0, 0.0, 0.0]
         moment: Triple = [0.0, 0.0, 0.0]
@@ -190,11 +188,8 @@ class Contact(Between):
 
     def stepped(self, h: Scalar) -> Contact:
         """Return a copy whose bristles are integrated implicitly in fixed steps of `h` (s)."""
-        return (
-            SteppedContact(**{f.name: getattr(self, f.name) for f in fields(self)}, step=h)
-            if self._has_bristles
-            else self
-        )
+        numbers = {f.name: getattr(self, f.name) for f in fields(self)}
+        return SteppedContact(**numbers, step=h) if self._has_bristles else self
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """Return the energy stored in the overlap, J; `t`, `pose` and `x` as in `Between.energy`.
@@ -251,11 +246,9 @@ def _contact_motion(touch: ContactPoint, pose: Any, velocity: Sequence[Scalar]) 
     arm = [x - pose[k, 3] for k, x in enumerate(touch.place)]
     point_velocity = [a + b for a, b in zip(velocity[:3], cross(velocity[3:], arm), strict=True)]
     separation_rate = dot(point_velocity, touch.normal)
-    return (
-        arm,
-        -(touch.slope * separation_rate),
-        [x - separation_rate * n for x, n in zip(point_velocity, touch.normal, strict=True)],
-    )
+    penetration_rate = -(touch.slope * separation_rate)
+    sliding_velocity = [x - separation_rate * n for x, n in zip(point_velocity, touch.normal, strict=True)]
+    return arm, penetration_rate, sliding_velocity
 
 
 @explain_argument_errors

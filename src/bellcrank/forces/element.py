@@ -26,6 +26,8 @@ from bellcrank.quoting import quoted_name
 from bellcrank.scalar import Scalar, ordered_sum
 
 Triple = list[Scalar]
+WrenchAndRates = tuple[Triple, Triple, list[Scalar]]  # force, moment, and the rates of the states
+ForcesAndRates = tuple[list[Scalar], list[Scalar]]  # forces on joints, and the rates of the states
 ZERO_VECTOR: Triple = [0.0, 0.0, 0.0]
 
 
@@ -102,9 +104,7 @@ class Between(Element):
     b: str
 
     @abstractmethod
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates.
 
         Parameters
@@ -205,9 +205,7 @@ class Coupling(Element):
     joints: tuple[str, ...]
 
     @abstractmethod
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def __call__(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> ForcesAndRates:
         """Return the force on each of the joints and the state rates.
 
         Parameters
@@ -298,9 +296,7 @@ class Law(Between):
             if not callable(law) and not (law is None and field_name == "stored"):
                 raise InputError(f"{self._label}: {field_name} is {brief(law)}; expected a function.")
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         force, moment = self.function(t, pose, velocity)
         return list(force), list(moment), []
@@ -333,9 +329,7 @@ class JointLaw(Coupling):
                 "names of joints, (name, ...), and a function of (t, q, v)."
             )
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def __call__(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> ForcesAndRates:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         return list(self.function(t, q, v)), []
 

@@ -86,9 +86,8 @@ def _is_package_part(part: Any) -> bool:
 
 def _holds_numbers(f: Field[Any]) -> bool:
     annotation = str(f.type)
-    return any(word in annotation for word in NUMBER_ANNOTATIONS) and not any(
-        word in annotation for word in EXCLUDED_ANNOTATIONS
-    )
+    is_excluded = any(word in annotation for word in EXCLUDED_ANNOTATIONS)
+    return any(word in annotation for word in NUMBER_ANNOTATIONS) and not is_excluded
 
 
 def _equality_key(value: Any) -> Hashable:

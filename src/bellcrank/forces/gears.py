@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bellcrank.forces.element import Coupling
+from bellcrank.forces.element import Coupling, ForcesAndRates
 from bellcrank.forces.impact import normal_force, stored_energy
 from bellcrank.forces.tension import JointTension
 from bellcrank.scalar import Scalar, cos, fabs, maximum, ordered_sum, sin, tanh
@@ -188,9 +188,7 @@ class Worm(Coupling):
         """True if the gear is self-locking: the wheel cannot drive the worm."""
         return bool(self.friction > math.tan(self.lead))
 
-    def __call__(
-        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
+    def __call__(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], x: Sequence[Scalar]) -> ForcesAndRates:
         """Return the forces on the joints and the state rates; see `Coupling.__call__`."""
         N, F, _ = self._forces(q, v)
         s, c = sin(self.lead), cos(self.lead)

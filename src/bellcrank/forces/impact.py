@@ -12,6 +12,7 @@ e = 1 - (2/3) d v. Without approximation, for every n and every mass, a body tha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
@@ -53,16 +54,10 @@ def damping_of(restitution: float, speed: float) -> float:
     if restitution == 1.0:
         return 0.0
 
-    def residual(x: float) -> float:  # residual in x = d v
-        if restitution * x >= 1.0:  # only rounding leads here
-            return math.inf
-        return _log_excess(x) - _log_excess(-restitution * x)
+    def is_below(x: float) -> bool:  # whether x = d v is too small; only rounding leads to the first condition
+        return restitution * x < 1.0 and _log_excess(x) < _log_excess(-restitution * x)
 
-    low, high = 0.0, 1.0 / restitution
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if residual(middle) < 0.0 else (low, middle)
-    return 0.5 * (low + high) / speed
+    return _bisect(is_below, 0.0, 1.0 / restitution) / speed
 
 
 @explain_argument_errors
@@ -92,11 +87,14 @@ def restitution_of(damping: float, speed: float) -> float:
     x = damping * speed
     if x == 0.0:
         return 1.0
-    low, high = 0.0, min(1.0, 1.0 / x)
+    return _bisect(lambda e: e * x < 1.0 and _log_excess(x) <= _log_excess(-e * x), 0.0, min(1.0, 1.0 / x))
+
+
+def _bisect(is_below: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the number between `low` and `high` up to which `is_below` holds."""
     for _ in range(200):
-        e = 0.5 * (low + high)
-        overshoots = e * x >= 1.0 or _log_excess(x) > _log_excess(-e * x)
-        low, high = (low, e) if overshoots else (e, high)
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_below(middle) else (low, middle)
     return 0.5 * (low + high)
 
 
@@ -146,9 +144,8 @@ def force_slope(
     elastic_force, damping_factor = stiffness * power_of_depth(z, exponent), maximum(1.0 + damping * dz, 0.0)
     stiffness_slope = stiffness if exponent == 1.0 else exponent * elastic_force / where(z > 0.0, z, 1.0)
     stiffness_slope = where(z > 0.0, stiffness_slope, 0.0)
-    return where(
-        damping_factor > 0.0, elastic_force * damping, 0.0
-    ) + h * stiffness_slope * damping_factor, elastic_force * damping_factor
+    damping_slope = where(damping_factor > 0.0, elastic_force * damping, 0.0)
+    return damping_slope + h * stiffness_slope * damping_factor, elastic_force * damping_factor
 
 
 def stored_energy(z: Scalar, stiffness: Scalar, exponent: float = 1.0) -> Scalar:

@@ -44,6 +44,7 @@ BARREL = 0.02  # share of its squared radius that a barrel loses from its middle
 NO_WAY_M = 1e12  # m, length of a way out of a box that does not exist
 PARALLEL_EDGES = 1e-6  # sine of the angle between edges of two boxes below which they count as parallel
 CORE_POINTS = 9  # points along a shape between which a terrain is searched for bumps
+Way = tuple[Scalar, Triple, Scalar]  # out of a box: length, direction, and place along a segment
 EDGE_RADIUS = 0.1  # radius of a box's edges in contact with boxes, as a share of the smallest half edge length of both
 
 
@@ -214,11 +215,8 @@ def _hat_weights(x: Scalar, grid_line: Any) -> list[Scalar]:
     for k, coordinate in enumerate(grid_line):
         left = float(coordinate - grid_line[k - 1]) if k else 1.0
         right = float(grid_line[k + 1] - coordinate) if k + 1 < len(grid_line) else 1.0
-        weights.append(
-            maximum(
-                1.0 - where(x < float(coordinate), (float(coordinate) - x) / left, (x - float(coordinate)) / right), 0.0
-            )
-        )
+        middle = float(coordinate)
+        weights.append(maximum(1.0 - where(x < middle, (middle - x) / left, (x - middle) / right), 0.0))
     return weights
 
 
@@ -267,9 +265,8 @@ def _touching_spheres(b: Shape, pose: Any, normal: Sequence[Scalar] = (0.0, 0.0,
         return [(_offset_point(p, z, s * 0.5 * b.length), b.radius) for s in (1.0, -1.0)]
     if isinstance(b, Box):
         x, y, h = (0.5 * s for s in b.size)
-        return [
-            (_transformed_point(pose, (i * x, j * y, k * h)), 0.0) for i in (1, -1) for j in (1, -1) for k in (1, -1)
-        ]
+        signs = (1, -1)
+        return [(_transformed_point(pose, (i * x, j * y, k * h)), 0.0) for i in signs for j in signs for k in signs]
     assert isinstance(b, Cylinder)
     return [(_lowest_rim_point(b, z, end, normal), 0.0) for end in _rim_centres(b, pose)]
 
@@ -295,18 +292,18 @@ def _on_terrain(a: Terrain, b: Shape, pose: Any) -> list[ContactPoint]:
     points = _touching_spheres(b, pose)
     if isinstance(b, Cylinder):  # the lowest point depends on the terrain's normal below the rim's centre
         points = [
-            (_lowest_rim_point(b, _axis(pose), end, _tangent_plane_height(a, end)[1]), 0.0)
+            (_lowest_rim_point(b, _axis(pose), end, tangent_plane_height(a, end)[1]), 0.0)
             for end in _rim_centres(b, pose)
         ]
     contacts = []
     for p, r in points:
-        height, n = _tangent_plane_height(a, p)
+        height, n = tangent_plane_height(a, p)
         contacts.append(ContactPoint(height - r, n, _offset_point(p, n, -1.0 * r)))
     return contacts
 
 
-def _tangent_plane_height(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
-    """Return the distance of a point from the terrain's tangent plane below it, and that plane's normal."""
+def tangent_plane_height(a: Terrain, p: Triple) -> tuple[Scalar, Triple]:
+    """Return the distance of the point `p` from the tangent plane of terrain `a` below it, and that plane's normal."""
     along = jet(a.height(Jet(p[0], 1.0), jet(p[1])))
     across = jet(a.height(jet(p[0]), Jet(p[1], 1.0)))
     size = sqrt(1.0 + along.d * along.d + across.d * across.d)
@@ -430,16 +427,14 @@ def _barrel_on_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: S
     return ContactPoint(where(is_inside, -1.0 * depth, distance) - r, n, place, where(is_inside, 1.0, L / distance))
 
 
-def _way_out_of_box(
-    half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: Scalar
-) -> tuple[Scalar, Triple, Scalar]:
+def _way_out_of_box(half: Sequence[Scalar], p: Triple, u: Triple, h: Scalar, r: Scalar) -> Way:
     """Return the shortest way on which the segment p + s u, |s| <= h, leaves the box: length, direction, and place s.
 
     It leaves through a side or across an edge. Through a side, its deepest point counts, with the radius r of the
     barrel, if that point is behind the side. Across an edge, the direction is perpendicular to both. Either length is
     the greatest of its kind for the pose, so that its derivative is that at a fixed s.
     """
-    ways: list[tuple[Scalar, Triple, Scalar]] = []
+    ways: list[Way] = []
     bend = BARREL * r / (h * h)  # curvature of the barrel
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
@@ -465,7 +460,7 @@ def _way_out_of_box(
     return reduce(_shorter_way, ways)
 
 
-def _shorter_way(a: tuple[Scalar, Triple, Scalar], b: tuple[Scalar, Triple, Scalar]) -> tuple[Scalar, Triple, Scalar]:
+def _shorter_way(a: Way, b: Way) -> Way:
     """Return the shorter one of two ways, each with its length, direction and place."""
     shorter = b[0] < a[0]
     direction = [where(shorter, y, x) for x, y in zip(a[1], b[1], strict=True)]

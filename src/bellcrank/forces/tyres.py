@@ -32,9 +32,8 @@ from typing import Any
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.file_reading import read_bytes
-from bellcrank.forces.element import Between, Triple, cross, dot, power
-from bellcrank.forces.shapes import Terrain
-from bellcrank.jets import Jet, jet
+from bellcrank.forces.element import Between, Triple, WrenchAndRates, cross, dot, power
+from bellcrank.forces.shapes import Terrain, tangent_plane_height
 from bellcrank.parameters.validation import one_number
 from bellcrank.scalar import Scalar, atan2, exp, fabs, maximum, sin, sqrt, tanh, where
 
@@ -102,18 +101,15 @@ class Tyre(Between):
     def forces(self, slip: Slip) -> tuple[Scalar, Scalar, Scalar, Scalar]:
         """Return F_x, F_y and the largest magnitude of each in N, from the `slip`."""
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return the force and moment on frame b and the state rates; see `Between.__call__`."""
         slip = self.slip(pose, velocity)
         Fx, Fy, max_x, max_y = self.forces(slip)
         a, b = Fx / maximum(max_x, 1e-9), Fy / maximum(max_y, 1e-9)
         share = 1.0 / sqrt(maximum(a * a + b * b, 1.0))
         Fx, Fy = Fx * share, Fy * share
-        force = [
-            Fx * i + Fy * j + slip.N * k for i, j, k in zip(slip.ahead, slip.across, slip.normal, strict=True)
-        ]  # fmt: skip
+        axes = zip(slip.ahead, slip.across, slip.normal, strict=True)
+        force = [Fx * i + Fy * j + slip.N * k for i, j, k in axes]
         force_moment = cross(slip.arm, force)
         aligning_moment, drag = -self.trail * Fy, self.rolling_resistance * slip.N * self.radius * tanh(slip.spin / 0.1)
         moment = [
@@ -124,7 +120,8 @@ class Tyre(Between):
     def slip(self, pose: Any, velocity: Sequence[Scalar]) -> Slip:
         """Return deflection and slips for `pose` and `velocity` as in `Between.__call__`."""
         s = [pose[k, 1] for k in range(3)]
-        height, n = self._height_over_road(pose)
+        hub = [pose[k, 3] for k in range(3)]
+        height, n = (hub[2], [0.0, 0.0, 1.0]) if self.road is None else tangent_plane_height(self.road, hub)
         tilt = dot(n, s)
         k = sqrt(maximum(1.0 - tilt * tilt, 1e-12))
         arm = [-(self.radius / k) * (a - tilt * b) for a, b in zip(n, s, strict=True)]
@@ -139,16 +136,6 @@ class Tyre(Between):
         rolling = self.radius - maximum(z, 0.0)
         contact_arm = [a * (rolling / self.radius) for a in arm]
         return Slip(z, dz, N, (spin * rolling - Vx) / speed, Vy / speed, tilt, spin, contact_arm, ahead, across, n)
-
-    def _height_over_road(self, pose: Any) -> tuple[Scalar, Triple]:
-        """Return the hub's height above the road along the road's normal, and the normal."""
-        if self.road is None:
-            return pose[2, 3], [0.0, 0.0, 1.0]
-        x, y = pose[0, 3], pose[1, 3]
-        along = jet(self.road.height(Jet(x, 1.0), jet(y)))
-        side = jet(self.road.height(jet(x), Jet(y, 1.0)))
-        size = sqrt(1.0 + along.d * along.d + side.d * side.d)
-        return (pose[2, 3] - along.x) / size, [-along.d / size, -side.d / size, 1.0 / size]
 
     def energy(self, t: Scalar, pose: Any, x: Sequence[Scalar]) -> Scalar:
         """Return the stored energy in J; `t`, `pose` and `x` as in `Between.energy`."""
@@ -253,9 +240,8 @@ class MagicTyre(Tyre):
         super().__post_init__()
         if not isinstance(self.coefficients, Mapping):
             raise InputError(f"{self._label}: coefficients is {brief(self.coefficients)}; expected numbers by name.")
-        missing = [
-            name for name in REQUIRED_COEFFICIENTS[:1] + REQUIRED_COEFFICIENTS[3:] if name not in self.coefficients
-        ]
+        required = REQUIRED_COEFFICIENTS[:1] + REQUIRED_COEFFICIENTS[3:]
+        missing = [name for name in required if name not in self.coefficients]
         if missing:
             raise InputError(f"{self._label}: coefficients has no {', '.join(missing)}; read_tyre(file) reads them.")
         for name, x in self.coefficients.items():

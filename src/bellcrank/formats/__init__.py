@@ -14,7 +14,6 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError, warn_deprecated
-from bellcrank.formats import file_bytes
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
@@ -40,6 +39,7 @@ SUFFIX_TIPS = {
     ".xacro": " Run xacro on it first: xacro robot.xacro > robot.urdf",
     ".py": " For an object in a Python file, the command line takes FILE.py:NAME.",
 }
+MAX_FILE_BYTES = 100_000_000  # bytes; the largest known robot file has about a million
 # Root elements of XML files that are not read, and what to do about them.
 FOREIGN_ROOTS = {
     "sdf": "an SDF model, which is not read. Convert it to URDF.",
@@ -78,7 +78,7 @@ def read(
     lock : sequence of str, or mapping of str to float
         Joints to fix, by name (at zero) or as {name: value}, rad or m.
     loops : path or bool
-        A YAML file with a URDF's closed loops (formats/yaml_loops.py). By default the one of the same name beside it,
+        A YAML file with a URDF's closed loops (formats/urdf_loops.py). By default the one of the same name beside it,
         if there is one; False ignores that one.
 
     Returns
@@ -100,7 +100,7 @@ def read(
     if check not in ("error", "warn"):
         raise InputError(f'check is {check!r}; expected "error" or "warn".')
     AngleReader(right_angles)  # checks it
-    from bellcrank.formats.yaml_loops import find_loop_file
+    from bellcrank.formats.urdf_loops import find_loop_file
 
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
@@ -164,7 +164,22 @@ def _checked_bytes(path: Path) -> bytes:
     if path.suffix.lower() not in (*SUFFIXES, *READERS):
         tip = SUFFIX_TIPS.get(path.suffix.lower(), "")
         raise ReadError(f'{path}: files ending in "{path.suffix}" are not read; expected {", ".join(SUFFIXES)}.{tip}')
-    return file_bytes.file_bytes(path)
+    return robot_file_bytes(path)
+
+
+def robot_file_bytes(path: Path) -> bytes:
+    """Return the bytes of the file `path`; raise a ReadError if it is not a plain file of at most MAX_FILE_BYTES."""
+    try:
+        if not path.is_file():  # a device or a pipe may never end
+            what = "is not a plain file" if path.exists() else "does not exist"
+            raise ReadError(f"{path} {what}; expected a file.")
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise ReadError(f"{path} has {size:,} bytes; expected a robot file, at most {MAX_FILE_BYTES:,}.")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        if isinstance(error, ReadError):
+            raise
+        raise ReadError(f"{path} cannot be read: {error}. Check the path and its permissions.") from None
 
 
 def _missing_file_message(path: Path) -> str:

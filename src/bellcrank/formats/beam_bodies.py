@@ -1,16 +1,19 @@
-"""Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces.
+"""Beams in the Builder: as one body with modes, or for large deflections as a chain of rigid pieces; their outlines.
 
 The chain has elastic joints in the middle of every element, each with the stiffness of the element there against one of
 the six ways to deform. Between the joints lie pieces of full length, at the ends half pieces. Rotations of the pieces
 are then those of the beam at their centres, and the error falls with the square of the element length. Joint angles
 compose, so a piece's attitude is exact for any deflection of the whole beam; only the angles within one element must be
 small.
+
+An outline (model/outline.py) has shapes and section loads in the world at the zero configuration. There are three
+kinds: beams with modes, structures made of beams, and chains of rigid pieces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,15 +23,19 @@ from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
 from bellcrank.formats.number_checks import number, vector
 from bellcrank.model.flexible_body import Modal, ModalNode, modal_fields
-from bellcrank.model.parts import Array, triple
+from bellcrank.model.outline import LOAD_NAMES, BeamSlice, NamedSection, Outline, Skin
+from bellcrank.model.parts import Array, matrix, triple
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem
 from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Beam
+from bellcrank.structures.beam_sections import BeamPiece, drawn_slices, section_outline, section_slice
 from bellcrank.structures.modes import Moments
+from bellcrank.structures.skin import neighbour_lines
 
 DEFAULT_NODES = {"end": 1.0}
 PlacedModal = tuple[Modal, Array]  # a body with modes, and the start of its beam
+NO_MOTION = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,8 @@ def place_beam(
     checked_nodes = _checked_nodes(nodes, where)
     R = np.column_stack([x, y, np.cross(x, y)])
     ordered_motions = tuple(m for m in BEAM_MOTIONS if m in motions)
-    return PlacedBeam(
-        name, beam, np.array(vector(start, where, "start"), dtype=float), R, ordered_motions, checked_nodes
-    )
+    place = np.array(vector(start, where, "start"), dtype=float)
+    return PlacedBeam(name, beam, place, R, ordered_motions, checked_nodes)
 
 
 def _checked_nodes(nodes: Mapping[str, float] | None, where: str) -> dict[str, float]:
@@ -289,3 +295,106 @@ def _slices(beam: Beam, a: float, b: float) -> Iterator[tuple[float, float, Any]
     for node, weight in zip(*np.polynomial.legendre.leggauss(4), strict=True):
         x = a + (b - a) * (node + 1) / 2
         yield x, weight * (b - a) / 2, beam.profile(x / beam.length)
+
+
+def modal_outline(
+    name: str, moments: Moments, R: Array, start: Array, joint: str, sections: Mapping[str, float]
+) -> Outline | None:
+    """Return the outline of a body with modes, or None if there is nothing to draw: a single node.
+
+    Parameters
+    ----------
+    name
+        Name of the body.
+    moments
+        Its integrals and shapes.
+    R, start
+        Axes of the structure as columns, and its origin, in the world.
+    joint
+        The joint whose coordinates are the modes.
+    sections
+        {name: part of the length}.
+    """
+    modes = len(moments.omega)
+    coordinates = tuple(f"{joint}.mode{k + 1}" for k in range(modes))
+    bodies = (name, *(f"{name}.{node}" for node in moments.nodes))
+    if not moments.pieces:
+        if sections:
+            raise ModelError(
+                f'flexible "{name}": sections is {brief(sections)}, but matrices do not contain cross-sections; '
+                "expected a structure of beams."
+            )
+        skin = _skin(name, moments, coordinates)
+        return Outline(name, bodies, (), (), skin.seen_from(name, R, start)) if skin.cells else None
+
+    def placed(s: BeamSlice) -> BeamSlice:
+        return replace(s.seen_from(name, R, start), coordinates=coordinates)
+
+    shapes = moments.displacements
+    slices = tuple(placed(s) for piece in moments.pieces for s in drawn_slices(piece, shapes))
+    cuts = {name: section_slice(*_piece_at(moments.pieces, shapes, s)) for name, s in sections.items()}
+    requested_sections = tuple(NamedSection(name, placed(cut)) for name, cut in cuts.items())
+    return Outline(name, bodies, slices, requested_sections)
+
+
+def _skin(name: str, moments: Moments, coordinates: tuple[str, ...]) -> Skin:
+    """Return the nodes that lines or faces are drawn between."""
+    cells = moments.cells if len(moments.cells) else neighbour_lines(moments.grid)
+    used, indices = np.unique(cells, return_inverse=True)
+    points = tuple(map(triple, moments.grid[used].tolist()))
+    shift = tuple(tuple(map(triple, x.T.tolist())) for x in moments.shapes[used])
+    return Skin(name, points, coordinates, shift, tuple(map(tuple, indices.reshape(cells.shape).tolist())))
+
+
+def _piece_at(pieces: tuple[BeamPiece, ...], shapes: Array, s: float) -> tuple[BeamPiece, Array, float]:
+    """Return the piece at the part s of the whole length, the shapes, and the part of that piece."""
+    ends = np.cumsum([piece.beam.length for piece in pieces])
+    i = min(int(np.searchsorted(ends, s * ends[-1] - 1e-12)), len(pieces) - 1)
+    length = pieces[i].beam.length
+    return pieces[i], shapes, float(np.clip((s * ends[-1] - ends[i] + length) / length, 0.0, 1.0))
+
+
+def chain_outline(p: PlacedBeam, pieces: list[str], bodies: list[str], sections: Mapping[str, float]) -> Outline:
+    """Return the outline of a chain of rigid pieces.
+
+    Parameters
+    ----------
+    p
+        The beam.
+    pieces
+        Names of the rigid pieces, in order.
+    bodies
+        Names of all bodies of the chain.
+    sections
+        {name: part of the length}.
+    """
+    n = p.beam.elements
+    positions = [0.0, *((i + 0.5) / n for i in range(n)), 1.0]
+    bodies_at = [pieces[0], *pieces[1:], pieces[-1]]
+    slices = tuple(_rigid_slice(p, s, body) for s, body in zip(positions, bodies_at, strict=True))
+
+    def piece(s: float) -> str:
+        return pieces[min(int(s * n + 0.5), n)]
+
+    requested_sections = tuple(NamedSection(name, _rigid_slice(p, s, piece(s))) for name, s in sections.items())
+    return Outline(p.name, tuple(bodies), slices, requested_sections)
+
+
+def _rigid_slice(p: PlacedBeam, s: float, body: str) -> BeamSlice:
+    """Return a rigid slice; its loads are linear between the two nearest elastic joints."""
+    n = p.beam.elements
+    i = int(np.clip(np.floor(s * n + 0.5), 1, max(n - 1, 1)))  # the joint before
+    share = (s * n + 0.5 - i) if n > 1 else 0.0
+    names, rows = [], []
+    for joint, weight in ((i, 1.0 - share), (i + 1, share)):
+        for motion in p.motions if weight else ():
+            row = np.zeros(6)
+            row[p.order.index(motion)] = weight * p.joint_stiffness(joint, motion)
+            names.append(f"{p.name}.{joint}.{motion}")
+            rows.append(tuple(row.tolist()))
+    still = (NO_MOTION,) * len(names)
+    assert len(p.order) == len(LOAD_NAMES)
+    return BeamSlice(
+        body, triple(p.point_at(s * p.beam.length)), matrix(p.R), *section_outline(p.beam, s),
+        tuple(names), still, still, tuple(rows),
+    )  # fmt: skip

@@ -18,16 +18,14 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, check_known, unknown
-from bellcrank.formats import loop_closures as closing
-from bellcrank.formats.builder_parts import GROUND
+from bellcrank.formats.builder_parts import GROUND, LoopEnd, body_loop, cut_loops, joint_coupling, spring_with_frames
 from bellcrank.formats.flexible_bodies import FlexibleBodies
 from bellcrank.formats.moving_constraints import BUILDER_METHODS, MovingConstraints, Vector
 from bellcrank.formats.number_checks import inertia as inertia_matrix
 from bellcrank.formats.number_checks import limit, number, rotation_matrix, vector
-from bellcrank.model import Body, Frame, Joint, Limits, Mimic, ReportLine, mechanism_of, part_checks
+from bellcrank.model import Body, Frame, Joint, Limits, Mechanism, Mimic, ReportLine, mechanism_of, part_checks
 from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, ORIGIN, Number, matrix, triple
 from bellcrank.sequences import sequence_elements
@@ -100,9 +98,8 @@ class Builder(MovingConstraints, FlexibleBodies):
             raise ModelError(f"{where}: mass is 0 kg; expected a positive mass, or none at all for a massless body.")
         part_checks.check_body_numbers(body)
         if self.check == "error":  # early, where the mistake is; a single moment is checked with the joints in build()
-            part_checks.raise_inertia_defect(
-                part_checks.find_inertia_defect(body, planar=part_checks.has_one_moment(body))
-            )
+            is_planar = part_checks.has_one_moment(body)
+            part_checks.raise_inertia_defect(part_checks.find_inertia_defect(body, planar=is_planar))
         self._bodies[name] = body
 
     def joint(
@@ -268,13 +265,13 @@ class Builder(MovingConstraints, FlexibleBodies):
         numbers = {"distance": distance, "ratio": ratio, "offset": offset}
         if kind in COUPLINGS:
             places = (point, point_a, point_b, axis, axis_b, second_axis, second_axis_b)
-            self._loops[name] = closing.joint_coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
+            self._loops[name] = joint_coupling(where, name, kind, joints, numbers, (body_a, body_b, *places))
             return
         self._check_new("loop", name, body_a, body_b)
-        a = closing.LoopEnd(body_a, point_a if point_a is not None else point, axis, second_axis)
+        a = LoopEnd(body_a, point_a if point_a is not None else point, axis, second_axis)
         pairs = ((point_b, point), (axis_b, axis), (second_axis_b, second_axis))
-        b = closing.LoopEnd(body_b, *(own if own is not None else shared for own, shared in pairs))
-        self._add_loop(where, *closing.body_loop(where, name, kind, a, b, numbers, joints))
+        b = LoopEnd(body_b, *(own if own is not None else shared for own, shared in pairs))
+        self._add_loop(where, *body_loop(where, name, kind, a, b, numbers, joints))
 
     loop = close  # alias
 
@@ -313,7 +310,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         """
         where = self._check_new("spring", name, body_a, body_b)
         numbers = {"stiffness": stiffness, "length": length, "damping": damping}
-        spring, *ends = closing.spring_with_frames(where, name, (body_a, body_b), (point_a, point_b), numbers)
+        spring, *ends = spring_with_frames(where, name, (body_a, body_b), (point_a, point_b), numbers)
         self._add_end_frames(where, *ends)
         self._springs[name] = spring
 
@@ -330,7 +327,7 @@ class Builder(MovingConstraints, FlexibleBodies):
         ModelError
             If the parts make no valid mechanism.
         """
-        carrying, loops, ends, cut_lines = closing.cut_loops(self._joints, self._loops, GROUND, list(self._bodies))
+        carrying, loops, ends, cut_lines = cut_loops(self._joints, self._loops, GROUND, list(self._bodies))
         origins = {GROUND: np.zeros(3)} | {j.child: np.asarray(j.point) for j in carrying}  # origin of each body
         bodies = [
             replace(b, com=triple(np.subtract(b.com, origins[b.name]))) if b.declared else b

@@ -22,8 +22,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
-from bellcrank.model import mechanism_of
-from bellcrank.model.mechanism import Mechanism
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Number, ReportLine, matrix, triple
 from bellcrank.parameters import has_free
 
@@ -136,9 +135,8 @@ def from_dh(
         report_lines += [ReportLine(where, note, "note") for note in angles.pop_notes()]
         parent = link
     joints, lock_lines = lock_joints(joints, lock)
-    return mechanism_of(
-        name, bodies, joints, frames, gravity=gravity, source=source, lines=[*report_lines, *lock_lines], checks=check
-    )
+    report_lines += lock_lines
+    return mechanism_of(name, bodies, joints, frames, gravity=gravity, source=source, lines=report_lines, checks=check)
 
 
 @explain_argument_errors
@@ -221,12 +219,9 @@ def from_wong(
         bodies.append(_body(link, row, np.eye(3), np.zeros(3), where))
         joint = link if len(names) else f"joint{i}"
         twist = axis_rotation(0, number(alpha[i - 1], where, "alpha"))
-        report_lines.append(
-            ReportLine(where, f"revolute on {labels[p - 1] if p else 'the ground'}: alpha {alpha[i - 1]:g}")
-        )
-        joints.append(
-            Joint(joint, "revolute", labels[p - 1] if p else "ground", link, matrix(twist), triple(point + 0.0))
-        )
+        carrier, shown = (labels[p - 1],) * 2 if p else ("ground", "the ground")
+        report_lines.append(ReportLine(where, f"revolute on {shown}: alpha {alpha[i - 1]:g}"))
+        joints.append(Joint(joint, "revolute", carrier, link, matrix(twist), triple(point + 0.0)))
     return mechanism_of(name, bodies, joints, gravity=gravity, source=source, lines=report_lines, checks=check)
 
 

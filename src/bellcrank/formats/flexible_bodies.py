@@ -120,7 +120,7 @@ class FlexibleBodies(BuilderParts, ABC):
         ModelError
             If an argument is invalid.
         """
-        from bellcrank.formats import beam_bodies, beam_outlines
+        from bellcrank.formats import beam_bodies
         from bellcrank.structures.beam import Beam
         from bellcrank.structures.modes import beam_modes
 
@@ -137,9 +137,8 @@ class FlexibleBodies(BuilderParts, ABC):
                 )
             earlier_bodies = set(self._bodies)
             pieces = beam_bodies.add_chain(self, placed, beta)
-            self._outlines[name] = beam_outlines.chain_outline(
-                placed, pieces, [x for x in self._bodies if x not in earlier_bodies], cuts
-            )
+            bodies = [x for x in self._bodies if x not in earlier_bodies]
+            self._outlines[name] = beam_bodies.chain_outline(placed, pieces, bodies, cuts)
             return None
         moments = beam_modes(beam, placed.motions, placed.nodes, modes, attached, below)
         self._add_modal_body(name, placed.R, placed.start, moments, damping, (alpha, beta), cuts)
@@ -195,7 +194,7 @@ class FlexibleBodies(BuilderParts, ABC):
         sections: Mapping[str, float],
     ) -> None:  # fmt: skip
         """Add a body with modes, and a massless body for each of its nodes, on joints with shared modal coordinates."""
-        from bellcrank.formats import beam_bodies, beam_outlines
+        from bellcrank.formats import beam_bodies
 
         placed = beam_bodies.place_modal(name, R, start, moments, damping, rayleigh)
         modal, _ = placed
@@ -210,6 +209,6 @@ class FlexibleBodies(BuilderParts, ABC):
             mimic = None if node.joint == first else Mimic(first)
             self._joints[node.joint] = Joint(node.joint, kind, name, node.joint, point=point, mimic=mimic)
         self._modal_bodies[name] = placed
-        outline = beam_outlines.modal_outline(name, moments, R, start, first, sections)
+        outline = beam_bodies.modal_outline(name, moments, R, start, first, sections)
         if outline is not None:
             self._outlines[name] = outline

@@ -1,4 +1,7 @@
-"""Names and body frames of a compiled MuJoCo model, and what its actuators add to joints and tendons.
+"""Compiled MuJoCo model: its compilation, its flags, names and body frames, and what its actuators add to joints.
+
+MuJoCo's compiler runs in a separate process, since invalid models can make it hang or crash. The process has a limit on
+time and memory; it leaves the compiled model in a file, and prints warnings or an error.
 
 MuJoCo has one list of names for each kind of element, and names may be empty. A mechanism has one list for joints and
 loops and one for bodies and frames, and every element has a name.
@@ -6,13 +9,23 @@ loops and one for bodies and frames, and every element has a name.
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array, ReportLine
 from bellcrank.model.quaternion import rotation_matrix
+from bellcrank.optional_imports import optional_import
 
 # Kind of element -> field of the model with the addresses of their names.
 NAME_ADDRESS_FIELDS = {
@@ -28,6 +41,54 @@ FREE = 0  # of mjtJoint
 JOINT, IN_PARENT, TENDON = 0, 1, 3  # of mjtTrn
 ADDED_FIELDS = ("actuator_armature", "actuator_damping", "actuator_dampingpoly")
 NAMES_SHOWN = 4  # names in one line of the report
+CPU_SECONDS = 60  # processor time; large meshes take a few
+MEMORY_BYTES = 16 << 30
+# Security: no part of a model is in this program; the model's path is an argument, or its text comes through stdin.
+COMPILER_PROGRAM = """
+import json, sys, warnings
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[4]), int(sys.argv[4])))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, ValueError, OSError):
+    pass
+import mujoco
+said = []
+mujoco.set_mju_user_warning(lambda message: said.append(str(message)))
+warnings.showwarning = lambda message, *_, **__: said.append(str(message))
+warnings.simplefilter("always")
+try:
+    if sys.argv[1]:
+        spec = mujoco.MjSpec.from_file(sys.argv[1])
+    else:
+        spec = mujoco.MjSpec.from_string(sys.stdin.buffer.read().decode("utf-8", "replace"))
+    mujoco.mj_saveModel(spec.compile(), sys.argv[2], None)
+    print(json.dumps({"warnings": said}))
+except BaseException as error:
+    print(json.dumps({"error": f"{error}" or type(error).__name__}))
+"""
+# Members of mjtDisableBit without mjDSBL_ -> what MuJoCo then leaves out.
+DISABLED_PARTS = {
+    "CONSTRAINT": ("equality", "friction", "limit", "contact"),
+    "EQUALITY": ("equality",),
+    "FRICTIONLOSS": ("friction",),
+    "LIMIT": ("limit",),
+    "CONTACT": ("contact",),
+    "PASSIVE": ("spring", "damper"),  # up to MuJoCo 3.3
+    "SPRING": ("spring",),
+    "DAMPER": ("damper",),
+    "GRAVITY": ("gravity",),
+    "ACTUATION": ("actuation",),
+}
+SOLVER_FLAGS = {  # flags that concern only MuJoCo's own solver, integrator or collision detection
+    *("CLAMPCTRL", "WARMSTART", "FILTERPARENT", "REFSAFE", "SENSOR", "MIDPHASE", "EULERDAMP", "AUTORESET", "NATIVECCD"),
+    *("ISLAND", "MULTICCD"),
+}
+SOLVER_ENABLE_FLAGS = {
+    *("OVERRIDE", "ENERGY", "FWDINV", "INVDISCRETE", "DIAGEXACT", "IPC", "SPECULATIVE"),
+    *("MULTICCD", "NATIVECCD", "ISLAND"),  # older versions enable these, newer ones disable them
+}
 
 
 class UniqueNames:
@@ -135,3 +196,85 @@ def joint_contributions(model: Any, joint: int) -> tuple[float, float]:
         armature += square * float(model.actuator_armature[i])
         damping += square * float(model.actuator_damping[i])
     return armature, damping
+
+
+def compile_model(text: str | None, source: str) -> tuple[Any, list[str]]:
+    """Return the compiled model of `text`, or of the file `source` with all that it includes; and MuJoCo's warnings."""
+    mujoco = optional_import("mujoco", "mjcf", f"{source}: a MuJoCo model (MJCF), which")
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
+        file = os.path.join(folder, "model.mjb")
+        arguments = [source if text is None else "", file, str(CPU_SECONDS), str(MEMORY_BYTES)]
+        command = [sys.executable, "-P", "-c", COMPILER_PROGRAM, *arguments]
+        model_bytes = (text or "").encode("utf-8", "replace")
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        process = subprocess.run(command, input=model_bytes, capture_output=True, check=False, env=environment)
+        answer = _answer(process.stdout)
+        if "error" in answer:
+            raise ReadError(f"{source}: MuJoCo cannot compile it: {_single_line(answer['error'])}")
+        if "warnings" not in answer or not Path(file).is_file():
+            ended = f"it ended with {process.returncode}. {_single_line(process.stderr.decode(errors='replace'))}"
+            timed_out = -process.returncode in [getattr(signal, name, None) for name in ("SIGXCPU", "SIGKILL")]
+            why = f"it was stopped after {CPU_SECONDS} s of work" if timed_out else ended
+            raise ReadError(f"{source}: MuJoCo's compiler failed: {why}. Correct the model.")
+        return mujoco.MjModel.from_binary_path(file), [_single_line(x) for x in answer["warnings"]]
+
+
+def _answer(printed: bytes) -> dict[str, Any]:
+    """Return the last line that the process printed; MuJoCo may print something of its own before."""
+    try:
+        answer = json.loads(printed.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _single_line(text: str) -> str:
+    return " ".join(text.split())[:600]
+
+
+@dataclass(frozen=True)
+class ModelFlags:
+    """Flags of a compiled model."""
+
+    off: frozenset[str]  # names in the values of DISABLED_PARTS
+    sleep: bool
+    lines: tuple[ReportLine, ...]
+
+    @property
+    def passive(self) -> bool:
+        """True if gravity compensation and fluid forces act: they are disabled together with springs and dampers."""
+        return not {"spring", "damper"} <= self.off
+
+
+def model_flags(model: Any, mujoco: Any) -> ModelFlags:
+    """Return the flags of the compiled `model`; `mujoco` is the imported package."""
+    off: set[str] = set()
+    lines = []
+    for name, bit in _set_flags(mujoco.mjtDisableBit, "mjDSBL_", int(model.opt.disableflags)):
+        off |= set(DISABLED_PARTS.get(name, ()))
+        lines.append(_flag_line(f"flag {name.lower()}, disabled", name in DISABLED_PARTS, name in SOLVER_FLAGS, bit))
+    enabled = dict(_set_flags(mujoco.mjtEnableBit, "mjENBL_", int(model.opt.enableflags)))
+    lines += [
+        _flag_line(f"flag {name.lower()}, enabled", False, name in SOLVER_ENABLE_FLAGS, bit)
+        for name, bit in enabled.items()
+        if name != "SLEEP"
+    ]
+    return ModelFlags(frozenset(off), "SLEEP" in enabled, tuple(lines))
+
+
+def _set_flags(flags: Any, prefix: str, given: int) -> Iterator[tuple[str, int]]:
+    known = {name.removeprefix(prefix): int(bit) for name, bit in flags.__members__.items() if name.startswith(prefix)}
+    for name, bit in known.items():
+        if given & bit:
+            yield name, bit
+    unknown_bits = given & ~sum(known.values())
+    if unknown_bits:
+        yield f"bits {unknown_bits:#x}", unknown_bits
+
+
+def _flag_line(where: str, read: bool, solver: bool, bit: int) -> ReportLine:
+    if read:
+        return ReportLine(where, "kept")
+    if solver:
+        return ReportLine(where, "not used: of MuJoCo's own solver, integrator or collision detection")
+    return ReportLine(where, f"not known (bit {bit:#x}), and not used: the motion may differ", "warning")

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain, grid
-from bellcrank.formats.bounding_primitives import PlacedShapes, bounding_shape
-from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, report_names, rotation
-from bellcrank.formats.mujoco_process import compile_model
+from bellcrank.formats.collisions import PlacedShapes, bounding_shape
+from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, compile_model, report_names, rotation
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array, Report, ReportLine
 
@@ -113,9 +112,8 @@ def _unused(m: Any, shapes: int) -> Iterator[ReportLine]:
     """Yield report lines for the contact settings of geoms and pairs, which are not used."""
     if shapes:
         text = "contype, conaffinity, condim, friction, margin, gap, priority, solmix, solref and solimp are not used: "
-        yield ReportLine(
-            "geoms", text + "give contacts() stiffness, damping and friction, and the links that touch", "note"
-        )
+        text += "give contacts() stiffness, damping and friction, and the links that touch"
+        yield ReportLine("geoms", text, "note")
     for what, field in (("surfacevel", "geom_surfacevel"), ("adhesion", "geom_adhesion")):
         if np.any(getattr(m, field, 0.0)):
             yield ReportLine("geoms", f"{what} is not used", "warning")

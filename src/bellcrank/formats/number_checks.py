@@ -141,11 +141,8 @@ class AngleReader:
 
     def rpy(self, roll: float, pitch: float, yaw: float) -> Array:
         """Return Rz(yaw) Ry(pitch) Rx(roll), the convention of robot files."""
-        R = (
-            axis_rotation(2, self.read(yaw)) @ axis_rotation(1, self.read(pitch)) @ axis_rotation(0, self.read(roll))
-            + 0.0
-        )
-        return np.asarray(R)
+        Z, Y, X = (axis_rotation(axis, self.read(angle)) for axis, angle in ((2, yaw), (1, pitch), (0, roll)))
+        return np.asarray(Z @ Y @ X + 0.0)
 
     def pop_notes(self) -> list[str]:
         """Return the notes since the last call."""

@@ -3,28 +3,108 @@
 Conventions: fixed joints are lumped and their links stay as frames; `continuous` is a revolute joint with one
 coordinate and no limits; a link without <inertial> is massless; a `mimic` joint has no coordinate of its own; a limit
 that cannot be meant (lower above upper) is left out with a warning. `ball` and `spherical` are joint types, too. Closed
-loops are read in the notations of other tools: urdf_loops.py, yaml_loops.py.
+loops are read in the notations of other tools: urdf_loops.py.
+
+The reader marks the elements and attributes that it reads (xml_elements.py); everything else in the file is
+grouped, and has a line in the report.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 import numpy as np
 
 from bellcrank.errors import ModelError, ReadError, check_known
-from bellcrank.formats.leftovers import leftovers
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
-from bellcrank.formats.urdf_loops import read_loops
+from bellcrank.formats.urdf_loops import LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
-from bellcrank.formats.yaml_loops import LoopFile, loop_file_closures, retype_joints
-from bellcrank.model import mechanism_of
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine, matrix, triple
+
+SHAPES_REASON = "shapes do not change the motion"
+# Tag -> why it is not used, and the level of the report line.
+UNUSED_TAGS = {
+    "visual": (SHAPES_REASON, "ok"),
+    "collision": (SHAPES_REASON, "ok"),
+    "material": ("colours do not change the motion", "ok"),
+    "transmission": ("gear ratios and rotors are not read; give the joint an armature instead", "note"),
+    "gazebo": ("settings of another simulator", "note"),
+    "ros2_control": ("wiring of a robot's controllers", "note"),
+    "sensor": ("sensors do not change the motion", "ok"),
+    "safety_controller": ("limits of a robot's own controller", "note"),
+    "calibration": ("reference positions of a robot's encoders", "note"),
+    "contact": ("contact parameters; give them to contacts of bc.collisions", "note"),
+    "self_collision_checking": ("links do not collide with each other unless a contact says so", "ok"),
+    "hardwareInterface": ("wiring of a robot's controllers", "note"),
+}
+USED_TAGS = """link joint inertial mass inertia origin parent child axis limit dynamics mimic
+    loop_joint link1 link2 loop coupling constraint predecessor successor ratio"""
+URDF_TAGS = (*USED_TAGS.split(), *UNUSED_TAGS)
+# Shapes share a line per link, materials one line per file; everything else gets its own line.
+LINE_GROUPS = {"visual": "shapes", "collision": "shapes", "material": "materials"}
+
+
+def leftovers(root: XmlElement) -> Iterator[ReportLine]:
+    """Yield one report line for each part of the document `root` that was not read."""
+    pending = [root]
+    while pending:
+        element = pending.pop(0)
+        yield from _attributes(element)
+        if element.text:
+            yield ReportLine(element.name, f'text "{element.text[:40]}" between the elements: not used', "note")
+        unread = [child for child in element.children if not child.was_read]
+        groups: dict[str, list[XmlElement]] = {}
+        for child in unread:
+            groups.setdefault(LINE_GROUPS.get(child.tag, str(id(child))), []).append(child)
+        for group in groups.values():
+            yield _unused(element, group)
+        pending += [child for child in element.children if child.was_read]
+
+
+def _attributes(element: XmlElement) -> Iterator[ReportLine]:
+    for name, value in element.attributes.items():
+        if name in element.read_attributes:
+            continue
+        if name == "xmlns" or name.startswith("xmlns:"):
+            yield ReportLine(f"{element.name} {name}", "XML namespace: not used")
+        else:
+            yield ReportLine(element.name, f'attribute {name}="{value[:40]}": not used', "note")
+
+
+def _unused(parent: XmlElement, group: list[XmlElement]) -> ReportLine:
+    first = group[0]
+    label = first.attributes.get("name") or first.attributes.get("reference")
+    if len(group) == 1 and label and parent.parent is None:
+        where = f'{first.tag} "{label}"'
+    else:
+        counts = {tag: sum(e.tag == tag for e in group) for tag in dict.fromkeys(e.tag for e in group)}
+        where = ", ".join(f"{n} <{tag}>" if n > 1 else f"<{tag}>" for tag, n in counts.items())
+        where += f" of {parent.name}" if parent.parent is not None else ""
+    why, level = _reason(parent, first)
+    inside = list(dict.fromkeys(child.tag for child in first.children)) if first.tag not in LINE_GROUPS else []
+    holds = f" (holds {', '.join(inside[:8])}{', ...' if len(inside) > 8 else ''})" if inside else ""
+    return ReportLine(where, f"not used: {why}{holds}", level)
+
+
+def _reason(parent: XmlElement, e: XmlElement) -> tuple[str, str]:
+    """Return why the element is not used, and the level of the report line."""
+    if e.tag in UNUSED_TAGS:
+        return UNUSED_TAGS[e.tag]
+    if e.tag in URDF_TAGS and parent.tag == "joint":
+        return f"a {parent.attributes.get('type')} joint has none", "ok"
+    if e.tag in URDF_TAGS:
+        return f"it has no meaning inside <{parent.tag}>", "warning"
+    if e.tag.startswith("xacro:"):
+        return "a xacro macro that was not expanded; run xacro on the file first", "warning"
+    close = get_close_matches(e.tag, URDF_TAGS, n=1, cutoff=0.75)
+    return "not an element of URDF" + (f"; did you mean <{close[0]}>?" if close else ""), "warning"
+
 
 # URDF's joint types -> ours.
 JOINT_TYPES = {"continuous": "revolute", "ball": "spherical"} | {
@@ -54,7 +134,8 @@ def read_urdf(
         Closed loops of a YAML file.
     """
     reader = _UrdfReader(AngleReader(right_angles))
-    name = robot.get("name") or robot.source.rsplit("/", 1)[-1].removesuffix(".urdf")
+    source = robot.source
+    name = robot.get("name") or source.rsplit("/", 1)[-1].removesuffix(".urdf")
     bodies = [reader.link(e) for e in robot.distinct_children("link")]
     joints = [reader.joint(e) for e in robot.distinct_children("joint")]
     if not bodies:
@@ -78,11 +159,9 @@ def read_urdf(
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
     try:
-        return mechanism_of(
-            name, *parts, ground=ground, gravity=gravity, source=robot.source, lines=lines, checks=check
-        )
+        return mechanism_of(name, *parts, ground=ground, gravity=gravity, source=source, lines=lines, checks=check)
     except ModelError as error:
-        raise ModelError(f"{robot.source}: {error}") from None
+        raise ModelError(f"{source}: {error}") from None
 
 
 @dataclass

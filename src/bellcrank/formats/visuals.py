@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Visual:
 
     body: int  # index in the mechanism; -1 for the ground
     mesh: Mesh  # in the body's frame
-    colour: tuple[float, float, float]
+    colour: Colour
 
 
 def read_visuals(m: Mechanism) -> tuple[list[Visual], list[str]]:
@@ -71,9 +72,11 @@ def _link_pose(m: Mechanism, link: str) -> tuple[int, Array] | None:
     if link not in m.frames:
         return None
     f = m.frames[link]
-    X = np.eye(4)
-    X[:3, :3], X[:3, 3] = np.array(f.rotation, float), np.array(f.point, float)
-    return (names.index(f.body) if f.body in names else -1), X
+    return (names.index(f.body) if f.body in names else -1), _pose(f.rotation, f.point)
+
+
+def _pose(rotation: Any, point: Any) -> Array:
+    return np.vstack([np.column_stack([np.array(rotation, float), np.array(point, float)]), [0.0, 0.0, 0.0, 1.0]])
 
 
 def _visual(
@@ -85,9 +88,7 @@ def _visual(
     known: dict[str, Mesh],
 ) -> Visual:
     geometry = e.require_child("geometry")
-    X = np.eye(4)
-    X[:3, :3], X[:3, 3] = e.origin(AngleReader(0.0), [])
-    mesh = _shape(geometry, folder, known).transformed(frame @ X)
+    mesh = _shape(geometry, folder, known).transformed(frame @ _pose(*e.origin(AngleReader(0.0), [])))
     material = e.child("material")
     colour = (_rgba(material) or colours.get(material.get("name"))) if material is not None else None
     return Visual(body, mesh, colour or mesh.colour or GREY)
@@ -109,8 +110,7 @@ def _shape(e: XmlElement, folder: Path, known: dict[str, Mesh]) -> Mesh:
         raise given.error(f'"{name}" is neither beside the file nor in a folder above it; put it there.')
     if str(file) not in known:
         known[str(file)] = read_mesh(file)
-    scale = np.eye(4)
-    scale[:3, :3] = np.diag(given.vector("scale", (1.0, 1.0, 1.0)))
+    scale = np.diag((*given.vector("scale", (1.0, 1.0, 1.0)), 1.0))
     return known[str(file)].transformed(scale)
 
 
@@ -124,7 +124,7 @@ def find_mesh(name: str, folder: Path) -> Path | None:
     return None
 
 
-def _rgba(e: XmlElement) -> tuple[float, float, float] | None:
+def _rgba(e: XmlElement) -> Colour | None:
     colour = e.child("color")
     numbers = (colour.get("rgba") or "").split() if colour is not None else []
     try:

@@ -1,6 +1,6 @@
 """XML elements that know their position in the file and record which parts of them were read.
 
-Parts that no reader asks for would be dropped silently; leftovers.py turns them into lines of the report. Parsing is
+Parts that no reader asks for would be dropped silently; urdf.py turns them into lines of the report. Parsing is
 defusedxml's: no DTD, no entities, nothing external. Namespaces are ignored: real robot files use undeclared ones.
 """
 

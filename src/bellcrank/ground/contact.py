@@ -1,7 +1,7 @@
 """Effect of the ground on a machine: parameters of the machine's compiled step, updated at the ground's own rate.
 
     ground.height, slope_x, slope_y     plane through the surface ahead of the edge, over the world's x and y
-    ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (wedge.py)
+    ground.square, linear, constant     resistance of the soil there as a polynomial of the depth (soils.py)
     ground.heel, ground.pin             heights of the ground under the bucket's back and under its pin
     load.mass, load.x, load.y, load.z   load in the bucket, in its body's axes
     load.extra                          additional mass on the bucket
@@ -21,8 +21,7 @@ import numpy as np
 
 from bellcrank.forces import Cutting, Pad
 from bellcrank.ground.field import Ground, Place, Tool
-from bellcrank.ground.soils import SOILS, NamedSoil
-from bellcrank.ground.wedge import WedgeResistance, plane_of_failure, resistance
+from bellcrank.ground.soils import SOILS, NamedSoil, WedgeResistance, plane_of_failure, resistance
 from bellcrank.model import Body, Mechanism
 from bellcrank.parameters import Free, parameter
 
@@ -96,9 +95,8 @@ class GroundContact:
         at_edge = near - slope * near_distance
         height = self.level + at_edge - slope * (direction[0] * tip[0] + direction[1] * tip[1])
         depth = max(self.level + at_edge - tip[2], 0.0)
-        polynomial = self.soil_resistance(
-            ground.soil, R @ self.tool.teeth_direction(self.tip), direction, slope, depth, ground.load
-        )
+        teeth = R @ self.tool.teeth_direction(self.tip)
+        polynomial = self.soil_resistance(ground.soil, teeth, direction, slope, depth, ground.load)
         x, y, z = (float(a) for a in self.tool.load_centre(self.tip, ground.load / self.tool.capacity))
         heel, pin = R @ self.heel + origin, origin
         ground_heights = ground.height([heel[0], pin[0]], [heel[1], pin[1]])
@@ -163,17 +161,13 @@ def ground_contact(tool: Tool, tip: Sequence[float], level: float, soil: NamedSo
     beta = plane_of_failure(soil, tool.width, TYPICAL_RAKE, 0.0, TYPICAL_DEPTH)
     nominal_resistance = resistance(soil, tool.width, TYPICAL_RAKE, 0.0, beta)
     nominal_values = {"height": level} | {n: float(getattr(nominal_resistance, n)) for n in RESISTANCE_NAMES[:2]}
-    numbers = {
-        f"ground.{n}": parameter(f"ground.{n}", nominal_values.get(n, 0.0), unit) for n, unit in GROUND_UNITS.items()
-    }
-    numbers |= {f"ground.{n}": parameter(f"ground.{n}", level - OUT_OF_REACH, "m") for n in ("heel", "pin")}
+    starts = {f"ground.{n}": (nominal_values.get(n, 0.0), unit) for n, unit in GROUND_UNITS.items()}
+    starts |= {f"ground.{n}": (level - OUT_OF_REACH, "m") for n in ("heel", "pin")}
     x, y, z = (float(a) for a in tip)
     load_centre = dict(zip(("x", "y", "z"), tool.load_centre((x, y, z), 0.0), strict=True))
-    numbers |= {
-        f"load.{n}": parameter(f"load.{n}", float(load_centre.get(n, 0.0)), unit) for n, unit in LOAD_UNITS.items()
-    }
-    numbers[EXTRA_LOAD] = parameter(EXTRA_LOAD, 0.0, "kg")
-    return GroundContact(tool, (x, y, z), level, numbers)
+    starts |= {f"load.{n}": (float(load_centre.get(n, 0.0)), unit) for n, unit in LOAD_UNITS.items()}
+    starts[EXTRA_LOAD] = 0.0, "kg"
+    return GroundContact(tool, (x, y, z), level, {name: parameter(name, *start) for name, start in starts.items()})
 
 
 def _motion_direction(velocity: Place, mouth: Place) -> tuple[float, float]:

@@ -6,6 +6,8 @@ conserved: soil missing from the heights is in the bucket. A bucket holds its ca
 pushed ahead of it. Teeth that do not move cut nothing. Soil above its steepest slope slumps from cell to cell.
 
 Differences from real soil: it does not swell when it is dug, and walls stand as long as they are not too steep.
+
+Digging tasks are scored from the ground itself: a trench to dig to depth, and a truck bed to load.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -260,11 +262,8 @@ class Ground:
 
     def _window(self, centre: Place, r: float) -> tuple[slice, slice]:
         """Return rows and columns around a point, at least one of each."""
-        spans = []
-        for c in (centre[1], centre[0]):
-            low, high = self._cell(c - r), self._cell(c + r)
-            spans.append(slice(int(low), int(high) + 1))
-        return spans[0], spans[1]
+        x, y = (slice(int(self._cell(c - r)), int(self._cell(c + r)) + 1) for c in (centre[0], centre[1]))
+        return y, x
 
     def height(self, x: Any, y: Any) -> Any:
         """Return the ground's height at (`x`, `y`) relative to its level, m, interpolated bilinearly."""
@@ -321,3 +320,46 @@ class Ground:
 def _apply_patch(heights: Array, patch: Patch) -> None:
     flat = heights.reshape(-1)
     flat[list(patch.cells)] = list(patch.cells.values())
+
+
+TASK_MARGIN = 1.0  # m around the rectangle in which mistakes count
+
+
+@dataclass(frozen=True)
+class DigTask:
+    """Rectangle on the ground with a depth to dig (m) or a volume to fill in (m3)."""
+
+    name: str
+    low: tuple[float, float]  # m, x and y of the lower corner
+    high: tuple[float, float]
+    depth: float = 0.0
+    fill: float = 0.0
+
+    def score(self, ground: Ground) -> float:
+        """Return the score of ground `ground`, 0 to 100: work done, less half of the work done outside the task."""
+        inside, near = rectangle_mask(self.low, self.high, 0.0), rectangle_mask(self.low, self.high, TASK_MARGIN)
+        h, cell = ground.heights, CELL_SIZE * CELL_SIZE
+        outside = near & ~inside
+        if self.depth:
+            wanted = float(inside.sum()) * self.depth * cell
+            done = float(np.clip(-h[inside], 0.0, self.depth).sum()) * cell
+            wrong = float(np.maximum(-h[inside] - self.depth, 0.0).sum() + np.maximum(-h[outside], 0.0).sum()) * cell
+        else:
+            wanted = self.fill
+            done = min(float(np.maximum(h[inside], 0.0).sum()) * cell, self.fill)
+            wrong = float(np.maximum(h[outside], 0.0).sum()) * cell
+        return 100.0 * min(max((done - 0.5 * wrong) / wanted, 0.0), 1.0)
+
+
+def rectangle_mask(low: tuple[float, float], high: tuple[float, float], margin: float) -> Array:
+    """Return the mask of cells in the rectangle from `low` to `high`, enlarged by `margin` (m)."""
+    coordinates = np.arange(ROW_POINTS) * CELL_SIZE - HALF_WIDTH
+    x = (coordinates >= low[0] - margin - 1e-9) & (coordinates <= high[0] + margin + 1e-9)
+    y = (coordinates >= low[1] - margin - 1e-9) & (coordinates <= high[1] + margin + 1e-9)
+    return np.outer(y, x)
+
+
+TASKS: dict[str, Callable[[], DigTask]] = {
+    "trench": lambda: DigTask("trench", (4.6, -0.8), (7.4, 0.8), depth=0.6),
+    "truck": lambda: DigTask("truck", (-1.4, 5.0), (2.6, 7.2), fill=3.0),
+}

@@ -26,17 +26,11 @@ MAX_BYTES = 100_000_000  # size of the file and its buffers
 def read_gltf(file: Path) -> Mesh:
     """Return the mesh in `file`."""
     data = file.read_bytes()
-    inside = b""
-    if data[:4] == b"glTF":
-        text, inside = _chunks(data)
-    else:
-        text = data
+    text, inside = _chunks(data) if data[:4] == b"glTF" else (data, b"")
     reader = _GltfReader(json.loads(text), file.parent, inside, len(data))
-    scenes = reader.given.get("scenes", [])
-    roots = (
-        scenes[reader.given.get("scene", 0)].get("nodes", []) if scenes else range(len(reader.given.get("nodes", [])))
-    )
-    for k in roots:
+    given = reader.given
+    scenes, nodes = given.get("scenes", []), range(len(given.get("nodes", [])))
+    for k in scenes[given.get("scene", 0)].get("nodes", []) if scenes else nodes:
         reader.node(k, np.eye(4), 0)
     return join_meshes(reader.scene.parts)
 
@@ -86,16 +80,13 @@ class _GltfReader:
         view = self.given["bufferViews"][a["bufferView"]]
         kind, width = np.dtype(COMPONENT_TYPES[a["componentType"]]), ELEMENT_SIZES[a["type"]]
         data = self.buffer(view["buffer"])
-        offset, stride = (
-            view.get("byteOffset", 0) + a.get("byteOffset", 0),
-            view.get("byteStride", kind.itemsize * width),
-        )
-        rows = np.lib.stride_tricks.as_strided
-        needed = offset + stride * (a["count"] - 1) + kind.itemsize * width
-        if a["count"] < 1 or offset < 0 or stride < kind.itemsize * width or needed > len(data):
+        offset, element = view.get("byteOffset", 0) + a.get("byteOffset", 0), kind.itemsize * width  # bytes
+        stride = view.get("byteStride", element)
+        needed = offset + stride * (a["count"] - 1) + element
+        if a["count"] < 1 or offset < 0 or stride < element or needed > len(data):
             raise ValueError("an accessor beyond its buffer")
         whole = np.frombuffer(data, np.uint8)[offset:needed]
-        array: Array = rows(whole, (a["count"], kind.itemsize * width), (stride, 1)).copy().view(kind)
+        array: Array = np.lib.stride_tricks.as_strided(whole, (a["count"], element), (stride, 1)).copy().view(kind)
         return array
 
     def _buffer(self, k: int) -> bytes:

@@ -1,4 +1,8 @@
-"""Choice of a mesh reader by file suffix, and validation of its result."""
+"""Choice of a mesh reader by file suffix, validation of its result, and the readers of STL and Wavefront OBJ.
+
+STL is a list of triangles, binary or text; corners in the same place are merged. OBJ has corners (v) and faces (f),
+which are cut into triangles; materials are left out.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,46 @@ from bellcrank.errors import ReadError, brief
 from bellcrank.file_reading import DAMAGED_FILE_ERRORS
 from bellcrank.meshes.collada import read_dae
 from bellcrank.meshes.gltf import read_gltf
-from bellcrank.meshes.mesh import Array, Mesh
-from bellcrank.meshes.obj import read_obj
-from bellcrank.meshes.stl import read_stl
+from bellcrank.meshes.mesh import Array, Mesh, cell_means, grid_cells
+
+HEADER_BYTES, TRIANGLE_BYTES = 84, 50  # bytes
+MERGE_CELLS = 1 << 20  # part of the size: corners closer than this are merged
+
+
+def read_stl(file: Path) -> Mesh:
+    """Return the mesh in `file`."""
+    data = file.read_bytes()
+    count = int.from_bytes(data[80:HEADER_BYTES], "little") if len(data) >= HEADER_BYTES else 0
+    if len(data) == HEADER_BYTES + TRIANGLE_BYTES * count and count:
+        rows = np.frombuffer(data, np.uint8, TRIANGLE_BYTES * count, HEADER_BYTES).reshape(count, TRIANGLE_BYTES)
+        corners = rows[:, 12:48].copy().view("<f4").reshape(-1, 3).astype(float)
+    else:
+        words = data.decode("utf-8", "replace").split()
+        places = [i for i, w in enumerate(words) if w == "vertex"]
+        corners = np.array([[float(x) for x in words[i + 1 : i + 4]] for i in places]).reshape(-1, 3)
+        if len(corners) % 3 or not len(corners):
+            raise ValueError("neither a binary nor a text STL")
+    if not np.isfinite(corners).all():
+        raise ValueError("corners that are not finite")
+    n, index = grid_cells(corners, MERGE_CELLS)
+    return Mesh(cell_means(corners, n, index), index.reshape(-1, 3))
+
+
+def read_obj(file: Path) -> Mesh:
+    """Return the mesh in `file`."""
+    corners: list[list[float]] = []
+    triangles: list[tuple[int, int, int]] = []
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            word, *fields = line.split() or [""]
+            if word == "v":
+                corners.append([float(x) for x in fields[:3]])
+            elif word == "f":
+                indices = [int(x.split("/")[0]) for x in fields]
+                indices = [k - 1 if k > 0 else len(corners) + k for k in indices]
+                triangles += [(indices[0], indices[k], indices[k + 1]) for k in range(1, len(indices) - 1)]
+    return Mesh(np.array(corners, float).reshape(-1, 3), np.array(triangles, int).reshape(-1, 3))
+
 
 MAX_MESH_BYTES = 100_000_000  # bytes; a larger mesh takes minutes and too much memory
 READERS = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae, ".gltf": read_gltf, ".glb": read_gltf}

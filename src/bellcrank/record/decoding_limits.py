@@ -1,7 +1,8 @@
-"""Limits on the decoded size of record files.
+"""Limits on the decoded size of record files, and reading of Parquet files within them.
 
 Compressed files can describe far more than they hold: a few kilobytes that decode to gigabytes. Each reader compares
-the sizes that a file declares with a limit before it decodes or allocates anything.
+the sizes that a file declares with a limit before it decodes or allocates anything. Parquet files are read without
+background threads.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 from bellcrank.errors import InputError, ReadError
+from bellcrank.optional_imports import optional_import
 
 ALWAYS_ALLOWED_BYTES = 256 << 20
 EXPANSION = 200  # decoded bytes per byte of the file; measured records have 1 to 20, constant columns more
@@ -66,3 +69,35 @@ def file_size(stream: IO[bytes]) -> int:
 
 def _bytes(n: int) -> str:
     return f"{n / 1e6:,.1f} MB" if n >= 100_000 else f"{n:,} bytes"
+
+
+def open_parquet(stream: IO[bytes], group: str) -> Any:
+    """Return a pyarrow ParquetFile whose declared size is within the limits; read it by `read_columns`.
+
+    A thread of Arrow may release the last reference to a Python buffer after the reader has returned. If the
+    interpreter exits meanwhile, this aborts the process. So nothing is prefetched (`pre_buffer`).
+
+    Parameters
+    ----------
+    stream
+        The open file.
+    group
+        Optional dependency of this package that includes pyarrow, for the message if it is missing.
+    """
+    parquet = optional_import("pyarrow.parquet", group, "reading Parquet")
+    file = parquet.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True)
+    about = file.metadata
+    declared = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    check_decoded_size(stream, max(declared, 8 * about.num_rows * about.num_columns), "its footer")
+    return file
+
+
+def read_columns(file: Any) -> Any:
+    """Return all columns of the ParquetFile `file` as a pyarrow Table, decoded in this thread (see `open_parquet`)."""
+    return file.read(use_threads=False)
+
+
+def read_parquet_table(path: Path, group: str, max_bytes: int | None = None) -> Any:
+    """Return the columns of the file `path` as a pyarrow Table of at most `max_bytes`; `group` as in `open_parquet`."""
+    with decoding_limit(max_bytes), open(path, "rb") as stream:
+        return read_columns(open_parquet(stream, group))

@@ -2,6 +2,10 @@
 
 It includes a seal, a digest of the description and the numbers, which is checked when a file is read: so bits that
 flipped on a disk are detected. The seal is not a signature: a file that is changed on purpose can be sealed again.
+
+A mechanism is converted exactly to JSON and back, with equal parts, bit-identical numbers and equal fingerprint. The
+JSON follows the fields of the dataclasses and their types, so new fields need no code here. Numbers that JSON lacks are
+strings ("inf", "nan"). No content of a file is executed.
 """
 
 from __future__ import annotations
@@ -10,19 +14,131 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from bellcrank.errors import ReadError, brief
+from bellcrank.errors import ReadError, brief, unknown
+from bellcrank.model import Mechanism
+from bellcrank.model.construction import check_consistency
 from bellcrank.model.parts import Array
-from bellcrank.record import mechanism_json as parts
+from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
+from bellcrank.parameters import parameter
+from bellcrank.parameters.free import FREE, Free
 from bellcrank.record.contents import Column, Stop, Stops
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record
+
+LARGEST_INTEGER = 10**300  # larger integers cannot be converted to float
+
+
+def to_plain(value: Any) -> Any:
+    """Return `value`, a part of a mechanism, as dictionaries, lists, strings and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: to_plain(x) for key, x in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [to_plain(x) for x in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Free):
+        return {"free": [value.op, *(to_plain(x) for x in value.args)]}
+    raise TypeError(f"{value!r} is not a part of a mechanism that can be written")
+
+
+def read_mechanism(data: Any) -> Mechanism:
+    """Return the mechanism from the output `data` of `to_plain`; raise a ReadError if it is invalid."""
+    mechanism = _from_plain(Mechanism, data, "mechanism")
+    assert isinstance(mechanism, Mechanism)
+    check_consistency(mechanism)
+    return mechanism
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+def _from_plain(kind: Any, value: Any, where: str) -> Any:
+    """Convert a value to a type; `where` is its location in the file, for messages."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return _from_plain(next(k for k in inner if k is not type(None)), value, where)
+    if is_dataclass(kind):
+        assert isinstance(kind, type)
+        return _part(kind, value, where)
+    if origin is tuple:
+        return _tuple(inner, value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        items = _expected(value, dict, where)
+        return {key: _from_plain(inner[1], x, f"{where}.{key}") for key, x in items.items()}
+    return _number(value, where) if kind in (float, Any) else _expected(value, kind, where)
+
+
+def _part(kind: type, value: Any, where: str) -> Any:
+    known = _hints(kind)
+    for name in _expected(value, dict, where):
+        if name not in known:
+            raise ReadError(f"{where}: {unknown('field', name, known)} A newer bellcrank may have written this.")
+    given = {name: _from_plain(known[name], x, f"{where}.{name}") for name, x in value.items()}
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise ReadError(f"{where}: {error}.") from None
+
+
+def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    items = _expected(value, list, where)
+    each = [inner[0]] * len(items) if inner[-1] is Ellipsis else list(inner)
+    if len(each) != len(items):
+        raise ReadError(f"{where}: expected {len(each)} values, found {len(items)}.")
+    return tuple(_from_plain(k, x, f"{where}[{i}]") for i, (k, x) in enumerate(zip(each, items, strict=True)))
+
+
+def _number(value: Any, where: str) -> Any:
+    """Convert a number; an int stays an int, because the fingerprint distinguishes them."""
+    if isinstance(value, dict) and isinstance(value.get("free"), list) and value["free"]:
+        return _expression(value["free"], where)
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, bool):
+        raise ReadError(f"{where}: expected a number, found {value!r}.")
+    number = _expected(value, (int, float), where)
+    if isinstance(number, int) and abs(number) > LARGEST_INTEGER:
+        raise ReadError(f"{where}: is an integer of {number.bit_length()} bits; expected a number.")
+    return number
+
+
+def _expression(terms: list[Any], where: str) -> Free:
+    """Return a free parameter, or an expression of free parameters, from its operation and arguments."""
+    op, args = terms[0], terms[1:]
+    if op == "parameter" and len(args) == 3 and isinstance(args[0], str) and isinstance(args[2], str):
+        return parameter(args[0], _expected(args[1], (int, float), where), args[2])
+    if not isinstance(op, str) or op not in SCALAR_OPERATIONS:
+        raise ReadError(f"{where}: {unknown('operation', op, SCALAR_OPERATIONS)}")
+    try:
+        SCALAR_OPERATIONS[op](*[0.5] * len(args))
+    except TypeError:
+        raise ReadError(f"{where}: {op} does not take {len(args)} numbers.") from None
+    return FREE.node(op, *(_from_plain(float, x, where) for x in args))
+
+
+def _expected(value: Any, kind: Any, where: str) -> Any:
+    if not isinstance(value, kind):
+        raise ReadError(f"{where}: expected {getattr(kind, '__name__', 'a number')}, found {value!r:.60}.")
+    return value
+
 
 FORMAT, VERSION = "bellcrank record", 1
 MAX_COUNT = 2**48  # rows, or runs along an axis: more do not fit into memory
@@ -68,7 +184,7 @@ class Description:
             )
         run = Record(
             named,
-            mechanism=parts.read_mechanism(mechanism) if mechanism is not None else None,
+            mechanism=read_mechanism(mechanism) if mechanism is not None else None,
             provenance=self.metadata["provenance"],
             stops=[Stop(reason, float(time), message) for reason, time, message in self.metadata["stops"]],
             states=self.metadata["states"],
@@ -108,8 +224,8 @@ def describe(run: Record) -> str:
         "columns": [{"name": name, "unit": run.column(name).unit} for name in run.columns],
         "states": list(run.states),
         "provenance": dict(run.provenance),
-        "stops": [[s.reason, parts.to_plain(float(s.time)), s.message] for s in run.stops],
-        "mechanism": parts.to_plain(run.mechanism) if run.mechanism is not None else None,
+        "stops": [[s.reason, to_plain(float(s.time)), s.message] for s in run.stops],
+        "mechanism": to_plain(run.mechanism) if run.mechanism is not None else None,
     }
     described = json.dumps(data, allow_nan=False)
     return json.dumps({**data, "seal": seal(described, (run[name] for name in run.columns))}, allow_nan=False)
@@ -128,12 +244,10 @@ def parse_description(text: str | bytes) -> Description:
             f"this is version {data.get('version')} of the format and this bellcrank reads {VERSION}; update bellcrank."
         )
     mark = data.pop("seal", None)
-    for key, expected in ENTRY_CHECKS.items():
-        if not expected.is_valid(data.get(key)):
-            raise ReadError(
-                f'the description of the record is not complete: "{key}" is {brief(data.get(key))}; expected '
-                f"{expected.text}."
-            )
+    for key, (is_valid, expected) in ENTRY_CHECKS.items():
+        if not is_valid(data.get(key)):
+            problem = f'"{key}" is {brief(data.get(key))}; expected {expected}'
+            raise ReadError(f"the description of the record is not complete: {problem}.")
     names = tuple(c["name"] for c in data["columns"])
     shape = (*data["batch"], data["rows"])
     runs, stops = math.prod(shape[:-1]), len(data["stops"])
@@ -142,14 +256,6 @@ def parse_description(text: str | bytes) -> Description:
     units = tuple(c["unit"] for c in data["columns"])
     metadata = {key: data[key] for key in ("states", "provenance", "stops", "mechanism")}
     return Description(names, units, shape, metadata, json.dumps(data), None if mark is None else str(mark))
-
-
-@dataclass(frozen=True)
-class EntryCheck:
-    """Expected type of an entry of the description."""
-
-    is_valid: Callable[[Any], bool]
-    text: str
 
 
 def _is_count(x: Any) -> bool:
@@ -165,13 +271,7 @@ def _is_column(x: Any) -> bool:
 
 
 def _is_stop(x: Any) -> bool:
-    return (
-        _is_list(x, lambda _: True)
-        and len(x) == 3
-        and isinstance(x[0], str)
-        and isinstance(x[2], str)
-        and _is_time(x[1])
-    )
+    return isinstance(x, list) and len(x) == 3 and _is_text(x[0]) and _is_time(x[1]) and _is_text(x[2])
 
 
 def _is_time(x: Any) -> bool:
@@ -183,17 +283,18 @@ def _is_text(x: Any) -> bool:
     return isinstance(x, str)
 
 
-ENTRY_CHECKS = {
-    "batch": EntryCheck(lambda x: _is_list(x, _is_count) and len(x) <= MAX_AXES, "a list of counts"),
-    "rows": EntryCheck(_is_count, "a count"),
-    "columns": EntryCheck(
+# Expected type of each entry of the description: a check, and its text for messages.
+ENTRY_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "batch": (lambda x: _is_list(x, _is_count) and len(x) <= MAX_AXES, "a list of counts"),
+    "rows": (_is_count, "a count"),
+    "columns": (
         lambda x: _is_list(x, _is_column) and len({c["name"] for c in x}) == len(x) > 0,
         'a list of {"name": ..., "unit": ...} with different names',
     ),
-    "states": EntryCheck(lambda x: _is_list(x, _is_text), "a list of names"),
-    "provenance": EntryCheck(lambda x: isinstance(x, dict), "an object"),
-    "stops": EntryCheck(lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
-    "mechanism": EntryCheck(lambda x: x is None or isinstance(x, dict), "an object or null"),
+    "states": (lambda x: _is_list(x, _is_text), "a list of names"),
+    "provenance": (lambda x: isinstance(x, dict), "an object"),
+    "stops": (lambda x: _is_list(x, _is_stop), "a list of [reason, time, message]"),
+    "mechanism": (lambda x: x is None or isinstance(x, dict), "an object or null"),
 }
 
 

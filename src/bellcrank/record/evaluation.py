@@ -1,7 +1,11 @@
-"""Evaluation of a record: last row, interpolation between rows, and errors of invariants."""
+"""Evaluation of a record: last row, interpolation between rows, errors of invariants, and a text summary.
+
+The summary is a table of the columns, the provenance, and why the runs stopped.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +14,18 @@ import numpy as np
 from bellcrank.errors import InputError, brief
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array
+from bellcrank.quoting import single_line
+from bellcrank.record.contents import Stops
 from bellcrank.scalar import float_array
+from bellcrank.text_table import table
 
 if TYPE_CHECKING:
     from bellcrank.model.mechanism import Mechanism
     from bellcrank.record.record import Record
 
 ROUNDING_SHARE = 1e-12  # relative energy below which a change is rounding noise
+MAX_TABLE_ROWS = 60  # maximum number of table rows; a humanoid has hundreds of columns
+MAX_VALUE_CHARACTERS = 2000  # characters: longer values are abbreviated
 
 
 class RecordRow(Mapping[str, Any]):
@@ -75,10 +84,8 @@ def interpolated_row(run: Record, t: Any) -> RecordRow:
         for lane in np.ndindex(*run.batch):
             n = int(rows[lane])
             clock = run.t[lane][:n]
-            if name in quaternion_columns:
-                values[lane] = _interpolated_quaternions(run, quaternion_columns[name], lane, times, clock)[
-                    quaternion_columns[name].index(name)
-                ]
+            if (names := quaternion_columns.get(name)) is not None:
+                values[lane] = _interpolated_quaternions(run, names, lane, times, clock)[names.index(name)]
             else:
                 values[lane] = np.interp(times, clock, run[name][lane][:n])
         return values
@@ -121,9 +128,8 @@ def _relative_energy(run: Record, energy: Array) -> Array:
     if "potential_energy" in run:
         V = run["potential_energy"]
         scale = np.where(scale > 0.0, scale, _largest(V - V[..., :1]))
-    scale = np.where(
-        scale > ROUNDING_SHARE * _largest(E), scale, _largest(E)
-    )  # a run that hardly moves is compared with its total energy
+    # A run that hardly moves is compared with its total energy.
+    scale = np.where(scale > ROUNDING_SHARE * _largest(E), scale, _largest(E))
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(energy > 0.0, energy / np.where(scale > 0.0, scale, np.nan), energy))
 
@@ -206,14 +212,8 @@ def quaternions(run: Record) -> dict[str, list[str]]:
     """Return the four columns of each joint with a quaternion, if `run` stores them."""
     if run.mechanism is None or not run.has_state("q"):
         return {}
-    return dict(_quaternions(run))
-
-
-def _quaternions(run: Record) -> Iterator[tuple[str, list[str]]]:
-    assert run.mechanism is not None
-    for j in run.mechanism.own_joints:
-        if KINDS[j.kind].nq > KINDS[j.kind].nv:
-            yield j.name, [f"{j.name}.{c}.q" for c in ("qx", "qy", "qz", "qw")]
+    joints = [j.name for j in run.mechanism.own_joints if KINDS[j.kind].nq > KINDS[j.kind].nv]
+    return {name: [f"{name}.{c}.q" for c in ("qx", "qy", "qz", "qw")] for name in joints}
 
 
 def _largest(values: Array) -> Array:
@@ -224,3 +224,55 @@ def _largest(values: Array) -> Array:
 def _number(values: Any) -> Any:
     values = np.asarray(values)
     return float(values) if values.ndim == 0 else values
+
+
+def summary(run: Record) -> str:
+    """Return the summary of `run`."""
+    t = run.t
+    span = f"{np.nanmax(t) - np.nanmin(t):.6g} s" if np.isfinite(t).any() else "no time"
+    if len(run) == 1 and np.isfinite(t).any():
+        first, last = np.nanmin(t), np.nanmax(t)
+        span = f"at {first:.6g} s" if first == last else f"at {first:.6g} to {last:.6g} s"
+    batch = f"{run.runs} runs {run.batch} of " if run.batch else ""
+    head = f"{repr(run)[1:].partition(':')[0]}: {batch}{len(run)} row{'s' * (len(run) != 1)}, {span}"
+    rows = [(name, *_numbers(run[name]), run.column(name).unit) for name in run.columns[:MAX_TABLE_ROWS]]
+    parts = [table(("column", "first", "last", "min", "max", "unit"), rows, right=(1, 2, 3, 4))]
+    if len(run.columns) > MAX_TABLE_ROWS:
+        parts.append(f"... and {len(run.columns) - MAX_TABLE_ROWS} more")
+    facts = [f"{key}: {value_text(value)}" for key, value in run.provenance.items()]
+    return "\n".join([single_line(head), *parts, *map(single_line, (*facts, *stop_lines(run)))])
+
+
+def _numbers(values: Array) -> tuple[str, ...]:
+    """Return the first and last value of the first run, and the minimum and maximum of all runs."""
+    first_run = values.reshape(-1, values.shape[-1])[:1].ravel() if values.size else values.ravel()
+    first_run, every = first_run[~np.isnan(first_run)], values[~np.isnan(values)]
+    if not first_run.size or not every.size:
+        return ("-",) * 4
+    return tuple(f"{x:.6g}" for x in (first_run[0], first_run[-1], every.min(), every.max()))
+
+
+def value_text(value: object) -> str:
+    """Return a `value` of the provenance as one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {value_text(x)}" for key, x in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(value_text, value))
+    text = f"{value:.12g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{text[:60]}... ({len(text)} letters)"
+
+
+def stop_lines(run: Record) -> list[str]:
+    """Return a line for the stop of each run of `run` if they are few, otherwise the number of runs by reason."""
+    if len(run.stops) > 8:
+        counts = (
+            run.stops.counts()
+            if isinstance(run.stops, Stops)
+            else dict(Counter(s.reason for s in run.stops).most_common())
+        )
+        return [f"stopped: {', '.join(f'{n} x {reason}' for reason, n in counts.items())}"]
+    lanes = list(np.ndindex(*run.batch))
+    return [
+        f"stopped{f' {lane}' if lane else ''} at {s.time:.6g} s: {s.reason}{f' ({s.message})' if s.message else ''}"
+        for lane, s in zip(lanes, run.stops, strict=False)
+    ]

@@ -20,8 +20,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.parts import Array
-from bellcrank.record.contents import COMPONENTS, Column
-from bellcrank.record.derived_columns import apply_to_rows
+from bellcrank.record.contents import COMPONENTS, Column, apply_to_rows
 from bellcrank.text_table import table
 
 if TYPE_CHECKING:
@@ -101,9 +100,8 @@ class Loads:
                 peak_index = np.unravel_index(int(np.argmax(size)), size.shape)
                 run = int(np.ravel_multi_index(peak_index[:-1], size.shape[:-1])) if len(peak_index) > 1 else 0
                 time = np.broadcast_to(self.record.t, size.shape)[peak_index]
-                peak_list.append(
-                    Peak(name, what, float(size[peak_index]), float(time), run, tuple(float(x) for x in W[peak_index]))
-                )
+                wrench = tuple(float(x) for x in W[peak_index])
+                peak_list.append(Peak(name, what, float(size[peak_index]), float(time), run, wrench))
         return peak_list
 
     def save(self, path: str | Path) -> Path:

@@ -16,9 +16,8 @@ from bellcrank.lazy_import import lazy_import
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.quoting import single_line
-from bellcrank.record import derived_columns as derive
-from bellcrank.record import evaluation
-from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, plain, read_only, stop_of_part
+from bellcrank.record import contents, evaluation
+from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, plain
 from bellcrank.record.dug_ground import DugGround, read_ground
 from bellcrank.record.loads import Loads, loads
 
@@ -80,7 +79,7 @@ class Record:
         derived: Callable[[str], Column | None] | None = None,
         derivable: Sequence[str] = (),
     ) -> None:
-        self._stored = MappingProxyType(read_only(columns))
+        self._stored = MappingProxyType(contents.read_only(columns))
         self.batch: tuple[int, ...] = self._stored["t"].values.shape[:-1]
         self.mechanism = mechanism
         # Converted to JSON and back, so that it is equal before saving and after loading.
@@ -108,7 +107,7 @@ class Record:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all columns: the stored ones, then the derived ones."""
-        return tuple(dict.fromkeys((*self._stored, *self._derivable, *derive.derivable_names(self))))
+        return tuple(dict.fromkeys((*self._stored, *self._derivable, *contents.derivable_names(self))))
 
     def column(self, name: str) -> Column:
         """Return a stored or derived column.
@@ -132,10 +131,10 @@ class Record:
             return self._stored[name]
         if name not in self._column_cache:
             column = self._derived(name) if self._derived is not None else None
-            column = column or derive.derived_column(self, name)
+            column = column or contents.derived_column(self, name)
             if column is None:
                 raise InputError(f"{self._title}: {unknown('column', name, self.names)}")
-            self._column_cache[name] = read_only({"t": self._stored["t"], name: column})[name]
+            self._column_cache[name] = contents.read_only({"t": self._stored["t"], name: column})[name]
         return self._column_cache[name]
 
     def __getitem__(self, name: str) -> Array:
@@ -212,17 +211,14 @@ class Record:
 
         if inside.all():
             return self
-        part_times = self.t.reshape(self.runs, len(self))[:, inside]
-        stops = [
-            stop_of_part(stop, t, rows)
-            for stop, t, rows in zip(self.stops, self.t.reshape(self.runs, len(self)), part_times)
-        ]
+        times = self.t.reshape(self.runs, len(self))
+        part_times = times[:, inside]
+        stops = [contents.stop_of_part(stop, t, rows) for stop, t, rows in zip(self.stops, times, part_times)]
         seen = part_times[np.isfinite(part_times)]
         span = f"{seen.min():.6g} to {seen.max():.6g} s of a longer run" if seen.size else "no rows of a longer run"
         provenance = {**self.provenance, "part": span}
-        return self._replaced(
-            {n: part(c) for n, c in self._stored.items()}, provenance=provenance, stops=stops, derived=derived
-        )
+        columns = {n: part(c) for n, c in self._stored.items()}
+        return self._replaced(columns, provenance=provenance, stops=stops, derived=derived)
 
     # -- the state
 
@@ -382,7 +378,7 @@ class Record:
         m, key = self.mechanism, f"pose of {frame}"
         m.frame(frame)
         if key not in self._arrays:
-            self._arrays[key] = derive.apply_to_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
+            self._arrays[key] = contents.apply_to_rows(lambda q, p=None: m.pose(q, frame, p=p), self.q, *self.free)
         return self._arrays[key]
 
     @property
@@ -578,7 +574,7 @@ class Record:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._stored = MappingProxyType(read_only(state["_stored"]))
+        self._stored = MappingProxyType(contents.read_only(state["_stored"]))
         self.provenance = MappingProxyType(state["provenance"])
 
     @property
@@ -594,6 +590,4 @@ class Record:
         return str(lazy_import("view.notebook:record")(self))
 
     def __str__(self) -> str:
-        from bellcrank.record.summary import summary
-
-        return summary(self)
+        return evaluation.summary(self)

@@ -72,8 +72,7 @@ class Beam:
             raise ModelError(f"beam: length is {self.length!r}; expected a positive number of metres.")
         if not MIN_LENGTH < self.length < MAX_LENGTH:
             raise ModelError(f"beam: length is {self.length:g} m; expected metres, {MIN_LENGTH:g} to {MAX_LENGTH:g}.")
-        whole = is_whole(self.elements)
-        if not whole or not 1 <= self.elements <= MAX_ELEMENTS:
+        if not is_whole(self.elements) or not 1 <= self.elements <= MAX_ELEMENTS:
             raise ModelError(f"beam: elements is {self.elements!r}; expected a whole number, 1 to {MAX_ELEMENTS}.")
         if self.material is not None:
             check_material("beam", self.material)

@@ -102,9 +102,8 @@ def flexible(
             name: {int(c) % 6: i for i, c in enumerate(kept_columns[:m]) if c // 6 == k}
             for k, name in enumerate(pieces)
         }
-        supported = checked_supports(
-            tied_M, rigid, interface_indices, supports or {next(iter(pieces)): ALL_DIRECTIONS}, loads or {}
-        )
+        held = supports or {next(iter(pieces)): ALL_DIRECTIONS}
+        supported = checked_supports(tied_M, rigid, interface_indices, held, loads or {})
     reduction = reduce_structure(T.T @ K @ T, tied_M, range(6), range(6, m), modes, translation, supported, below)
     _check_free(K, places, each)
     shapes = T @ reduction.shapes
@@ -223,10 +222,8 @@ def _rigid_motions(places: Array, pieces: Mapping[str, Sequence[int]], each: int
     held = {n for nodes in pieces.values() for n in nodes}
     places_and_rows = [(places[list(nodes)].mean(axis=0), 6) for nodes in pieces.values()]
     places_and_rows += [(place, each) for n, place in enumerate(places) if n not in held]
-    blocks = [
-        np.block([[np.eye(3), -cross_matrix(p)], [np.zeros((3, 3)), np.eye(3)]])[:rows] for p, rows in places_and_rows
-    ]
-    return np.vstack(blocks)
+    zero, one = np.zeros((3, 3)), np.eye(3)
+    return np.vstack([np.block([[one, -cross_matrix(p)], [zero, one]])[:rows] for p, rows in places_and_rows])
 
 
 def _check_free(K: Any, places: Array, each: int) -> None:
@@ -252,9 +249,8 @@ def _kept_columns(directions: Sequence[int], pieces: int, each: int, n: int) -> 
         raise ModelError(f"flexible: directions are {brief(directions)}; expected some of 0 to 5.")
     node_columns = np.arange(6 * pieces, n)
     wanted = [6 * i + d for i in range(pieces) for d in ALL_DIRECTIONS if i == 0 or d in directions]
-    return np.concatenate(
-        [np.array(wanted), node_columns[np.isin((node_columns - 6 * pieces) % each, list(directions))]]
-    )
+    is_kept = np.isin((node_columns - 6 * pieces) % each, list(directions))
+    return np.concatenate([np.array(wanted), node_columns[is_kept]])
 
 
 def _translation(places: Array, each: int) -> Array:

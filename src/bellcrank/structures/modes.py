@@ -230,9 +230,8 @@ def _mass_to_element_end(beam: Beam, element: int, x: float) -> Array:
     """Return mass and its first moment from x, which lies in the element, to the end of the element."""
     remaining = (element + 1) * beam.length / beam.elements - x
     points = [(x + remaining * (g + 1) / 2, weight * remaining / 2) for g, weight in zip(*GAUSS_POINTS, strict=True)]
-    return sum(
-        (w * beam.profile(place / beam.length).rhoA * np.array([1.0, place]) for place, w in points), np.zeros(2)
-    )
+    masses = (w * beam.profile(place / beam.length).rhoA * np.array([1.0, place]) for place, w in points)
+    return sum(masses, np.zeros(2))
 
 
 def cross_matrix(p: Any) -> Array:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.structures.mtx_files import MAX_ELEMENTS, Array
+from bellcrank.structures.matrix_files import MAX_ELEMENTS, Array
 
 WORDS_BY_TYPE = {1: 1, 2: 2}  # words of a number, by type; other types are complex
 STRING_HEADER_BASE = 65536
@@ -143,8 +143,8 @@ def _strings(file: LineReader, A: Array, column: int, words: int, head: MatrixHe
             length -= 1
             words -= length + 2
         else:
-            (both,) = file.integers(1)
-            length, row = both // STRING_HEADER_BASE - 1, both % STRING_HEADER_BASE
+            length, row = divmod(file.integers(1)[0], STRING_HEADER_BASE)
+            length -= 1
             words -= length + 1
         if length < head.words:
             raise file.line_error("a string of one number or more")
@@ -173,9 +173,8 @@ class NumberFormat:
 
     def reals(self, data: bytes, words: int) -> Array:
         """Return `data` as real numbers of `words` words."""
-        return np.frombuffer(
-            data, f"{self.byte_order}f{self.word_bytes * words if self.word_bytes == 4 else 8}"
-        ).astype(float)
+        number_bytes = self.word_bytes * words if self.word_bytes == 4 else 8
+        return np.frombuffer(data, f"{self.byte_order}f{number_bytes}").astype(float)
 
 
 def binary_op4(where: str, data: bytes, name: str | None = None) -> Array:
@@ -251,9 +250,8 @@ def _binary_strings(body: bytes, kind: NumberFormat, big: bool) -> Iterator[tupl
     position, word = 0, kind.word_bytes
     while position < len(body):
         head = kind.integers(body[position : position + word * (2 if big else 1)])
-        length, row = (
-            (head[0] - 1, head[1]) if big else (head[0] // STRING_HEADER_BASE - 1, head[0] % STRING_HEADER_BASE)
-        )
+        length, row = head if big else divmod(head[0], STRING_HEADER_BASE)
+        length -= 1
         position += word * len(head)
         if length < 1 or position + word * length > len(body):
             raise ValueError

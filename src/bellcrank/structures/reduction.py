@@ -295,9 +295,8 @@ def _checked_symmetric(what: str, A: Any) -> Any:
 def _solve(A: Any, B: Array) -> Array:
     try:
         if is_sparse(A):
-            return np.asarray(
-                optional_import("scipy.sparse.linalg", "flexible", "a sparse structure").splu(A.tocsc()).solve(B)
-            )
+            linear = optional_import("scipy.sparse.linalg", "flexible", "a sparse structure")
+            return np.asarray(linear.splu(A.tocsc()).solve(B))
         return np.asarray(np.linalg.solve(A, B))
     except (np.linalg.LinAlgError, RuntimeError):
         raise ModelError(

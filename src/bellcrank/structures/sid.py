@@ -23,19 +23,11 @@ from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
 from bellcrank.file_reading import checked_finite, read_lines, report_damaged
 from bellcrank.model.flexible_body import inertia_of, vee
+from bellcrank.structures import sid_text
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
 from bellcrank.structures.reduction import Reduction, eigenmodes
-from bellcrank.structures.sid_text import (
-    SidBlock,
-    TaylorMatrix,
-    block_lines,
-    finite_number,
-    fortran_number,
-    parse_blocks,
-    read_taylor,
-    whole_entry,
-)
+from bellcrank.structures.sid_text import SidBlock, TaylorMatrix, fortran_number, read_taylor, whole_entry
 
 J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 OE_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2))
@@ -73,9 +65,9 @@ def read_sid(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
 
 
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
-    modal = parse_blocks(where, lines).find(where, "part").find(where, "modal")
+    modal = sid_text.parse_blocks(where, lines).find(where, "part").find(where, "modal")
     head = modal.find(where, "refmod")
-    mass = finite_number(f"{where}: mass", head.words.get("mass", "nothing"))
+    mass = sid_text.finite_number(f"{where}: mass", head.words.get("mass", "nothing"))
     m = whole_entry(where, head, "nelastq")
     if mass <= 0.0 or m < 1:
         raise ReadError(f"{where}: has a mass of {mass:g} kg and {m} modes; expected more than 0 of both.")
@@ -100,16 +92,14 @@ def _nodes(
         raise ModelError(f"{where}: has no node {brief(missing)}; it has {brief(list(known))}.")
     interface_nodes = {name: _node(where, known[str(n)], m) for name, n in interfaces.items()}
     interface_numbers = {str(n) for n in interfaces.values()}
-    others = [
-        b for n, b in known.items() if n not in interface_numbers and {x.name.lower() for x in b.blocks} >= NODE_BLOCKS
-    ]
-    return interface_nodes, [_node(where, b, m) for b in others]
+    others = (b for n, b in known.items() if n not in interface_numbers)
+    complete = [b for b in others if {x.name.lower() for x in b.blocks} >= NODE_BLOCKS]
+    return interface_nodes, [_node(where, b, m) for b in complete]
 
 
 def _node(where: str, node: SidBlock, m: int) -> NodeTaylors:
-    origin, phi, psi = (
-        read_taylor(where, node.find(where, x), (3, c), m) for x, c in (("origin", 1), ("phi", m), ("psi", m))
-    )
+    sizes = {"origin": 1, "phi": m, "psi": m}
+    origin, phi, psi = (read_taylor(where, node.find(where, x), (3, c), m) for x, c in sizes.items())
     return origin, phi, psi
 
 
@@ -125,9 +115,8 @@ def _moments(
     omega, X = _modes(where, matrices["Ke"].m0, matrices["Me"].m0)
     M = X.T @ matrices["Me"].m0 @ X
     damping = X.T @ matrices["De"].m0 @ X
-    if np.abs(damping - np.diag(np.diag(damping))).max() > DAMPING_COUPLING_TOLERANCE * max(
-        np.abs(damping).max(), 1e-300
-    ):
+    coupling, largest = np.abs(damping - np.diag(np.diag(damping))).max(), max(np.abs(damping).max(), 1e-300)
+    if coupling > DAMPING_COUPLING_TOLERANCE * largest:
         raise ReadError(f"{where}: its damping couples modes; expected modal or Rayleigh damping.")
     A, C0 = X.T @ matrices["Ct"].m0, X.T @ matrices["Cr"].m0
     E = _mix_both(X, matrices["Ct"].m1)
@@ -184,11 +173,8 @@ def _mix_both(X: Array, terms: Array) -> Array:
 
 def _first_moments(Gr: Array, m: int) -> Array:
     """Return B_k from 2 (tr B 1 - B^T)."""
-    moments = []
-    for k in range(m):
-        G = Gr[:, 3 * k : 3 * k + 3]
-        moments.append(np.trace(G) / 4 * np.eye(3) - G.T / 2)
-    return np.array(moments)
+    blocks = (Gr[:, 3 * k : 3 * k + 3] for k in range(m))
+    return np.array([np.trace(G) / 4 * np.eye(3) - G.T / 2 for G in blocks])
 
 
 def _antisymmetric(v: Array) -> Array:
@@ -262,7 +248,7 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
             ("psi", turn.T, np.zeros((3, m, m))),
             ("AP", np.eye(3), turns),
         ):
-            lines += block_lines(name, m0, m1, 21)
+            lines += sid_text.block_lines(name, m0, m1, 21)
         lines.append("                end node")
     lines.append("           end frame")
     six = np.stack([I1[:, a, b] for a, b in J_ORDER])[:, :, None]
@@ -280,5 +266,5 @@ def write_sid(path: str | os.PathLike[str], structure: Moments, damping: float =
         ("Ke", np.diag(np.diag(M) * s.omega**2), zeros),
         ("De", np.diag(modal_damping), zeros),
     ):  # fmt: skip
-        lines += block_lines(name, m0, m1, 11)
+        lines += sid_text.block_lines(name, m0, m1, 11)
     write_text(Path(path), "\n".join([*lines, "      end modal", " end part", ""]), "Call write_sid()")

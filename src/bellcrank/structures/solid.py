@@ -60,9 +60,8 @@ def solid(
     K, M, nodes = _assemble(fem, checked_mesh, material)
     if not isinstance(interfaces, Mapping) or not interfaces:
         raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
-    body = flexible(
-        K, M, nodes, {name: _chosen_nodes(name, choice, nodes) for name, choice in interfaces.items()}, modes, **more
-    )
+    chosen_nodes = {name: _chosen_nodes(name, choice, nodes) for name, choice in interfaces.items()}
+    body = flexible(K, M, nodes, chosen_nodes, modes, **more)
     return replace(body, cells=surface_triangles(nodes, _surface(checked_mesh)))
 
 

@@ -20,7 +20,7 @@ from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.memory_limits import check_memory
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import generator
-from bellcrank.record.parquet_files import read_parquet_table
+from bellcrank.record.decoding_limits import read_parquet_table
 from bellcrank.scalar import is_whole
 from bellcrank.studies.distributions import Array, Levels, Range, as_range
 

@@ -27,7 +27,7 @@ from bellcrank.errors import InputError, ReadError, brief, warn
 from bellcrank.file_reading import read_bytes
 from bellcrank.optional_imports import optional_import
 from bellcrank.record.contents import plain
-from bellcrank.record.parquet_files import read_parquet_table
+from bellcrank.record.decoding_limits import read_parquet_table
 from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal
 from bellcrank.studies.equation_summary import equation_differences, group_label
 from bellcrank.studies.random_inputs import BlockDigests, decode_digests

@@ -14,10 +14,8 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
-from bellcrank.record.contents import plain
-from bellcrank.record.derived_columns import ENERGIES, sections
-from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals
-from bellcrank.record.summary import value_text
+from bellcrank.record.contents import ENERGIES, plain, sections
+from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals, value_text
 from bellcrank.sequences import sequence_elements
 from bellcrank.view import machine_shapes, palette, scene
 from bellcrank.view.flexible_shapes import largest_stress

@@ -1,4 +1,4 @@
-"""Mechanism families of any size, and random trees for property-based tests.
+"""Mechanism families of any size, random trees for property-based tests, and checks of the arguments of all makers.
 
 `chain` and `tree` come in three geometries: "alternate" is an idealised robot (axes z and x in turn, links along z,
 symmetric bodies) with many zeros to exploit; "parallel" is planar; "general" has no special values, which is what the
@@ -7,25 +7,61 @@ papers' operation counts assume.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.errors import BellcrankError, InputError, brief, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.number_checks import axis_rotation
-from bellcrank.model import mechanism_of
+from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
-from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
 from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.sequences import sequence_elements
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+def explain_impossible_mechanism(maker: Maker) -> Maker:
+    """Wrap `maker` so that arguments of a wrong type, or for which no mechanism exists, raise an InputError."""
+    explained = explain_argument_errors(maker)
+
+    @functools.wraps(maker)
+    def call(*args: Any, **named: Any) -> Any:
+        for name, value in _arguments(maker, args, named).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InputError(f"zoo: {maker.__name__}: {name} is {value:g}; expected a finite number.")
+        try:
+            return explained(*args, **named)
+        except BellcrankError:
+            raise
+        except (ValueError, ArithmeticError) as error:
+            given = ", ".join(f"{name} {brief(value)}" for name, value in _arguments(maker, args, named).items())
+            raise InputError(
+                f"zoo: {maker.__name__} does not exist with {given} ({error}); expected lengths that fit together."
+            ) from error
+
+    return call  # type: ignore[return-value]
+
+
+def _arguments(maker: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all arguments of a call by name, defaults included; empty if they do not fit the signature."""
+    try:
+        bound = inspect.signature(maker).bind(*args, **named)
+    except TypeError:
+        return {}  # the call raises Python's own error
+    bound.apply_defaults()
+    return bound.arguments
+
 
 MOVING_KINDS = tuple(kind for kind in KINDS if kind != "fixed")
 TWISTS = ("alternate", "parallel", "general")
@@ -117,9 +153,8 @@ def tree(
     InputError
         If an argument is outside its range.
     """
-    return _family(
-        f"tree{checked_count(n, 'n')}x{checked_count(branching, 'branching')}", n, branching, joints, twist, seed
-    )
+    name = f"tree{checked_count(n, 'n')}x{checked_count(branching, 'branching')}"
+    return _family(name, n, branching, joints, twist, seed)
 
 
 @explain_impossible_mechanism
@@ -142,12 +177,11 @@ def general_chain(n: int, joints: str | Sequence[str] = "revolute", seed: int = 
     bodies, joint_list = [], []
     for i in range(n):
         alpha, a, d = rng.uniform(0.4, 1.2), rng.uniform(0.2, 0.5), rng.uniform(0.2, 0.5)
-        R, point = (
-            (axis_rotation(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))) if i else (np.eye(3), (0.0,) * 3)
-        )
-        joint_list.append(
-            _joint(i, i - 1, kinds[i % len(kinds)], matrix(R), triple(point), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
-        )
+        R, point = np.eye(3), (0.0, 0.0, 0.0)
+        if i:
+            R, point = axis_rotation(0, alpha), (a, -d * math.sin(alpha), d * math.cos(alpha))
+        pose = matrix(R), triple(point)
+        joint_list.append(_joint(i, i - 1, kinds[i % len(kinds)], *pose, (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)))
         bodies.append(_random_body(rng, i))
     return mechanism_of(f"chain{n}_papers", bodies, joint_list, source="zoo")
 

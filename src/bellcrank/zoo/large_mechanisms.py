@@ -13,8 +13,15 @@ from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
-from bellcrank.zoo.families import LINK_LENGTH, LINK_MASS, LINK_MOMENTS, LINK_WIDTH, MAX_LOOP_BODIES, checked_count
+from bellcrank.zoo.families import (
+    LINK_LENGTH,
+    LINK_MASS,
+    LINK_MOMENTS,
+    LINK_WIDTH,
+    MAX_LOOP_BODIES,
+    checked_count,
+    explain_impossible_mechanism,
+)
 from bellcrank.zoo.loops import GRAVITY, Z
 from bellcrank.zoo.published import add_rod
 
@@ -184,9 +191,8 @@ def tied_tree(n: int = 63, ties: int = 4) -> Mechanism:
         base_points.append(np.zeros(3) if not i else base_points[parent] + up + ((i - 1) % 2 - 0.5) * across)
         b.body(f"link{i}", mass=LINK_MASS, com=base_points[i] + up / 2, inertia=LINK_MOMENTS)
         axis = (1.0, 0.0, 0.0) if (i + 1).bit_length() % 2 else (0.0, 0.0, 1.0)
-        b.joint(
-            f"joint{i}", "revolute", f"link{parent}" if i else "ground", f"link{i}", point=base_points[i], axis=axis
-        )
+        carrier = f"link{parent}" if i else "ground"
+        b.joint(f"joint{i}", "revolute", carrier, f"link{i}", point=base_points[i], axis=axis)
     leaf_groups = len(leaves) // 4  # groups of four leaves: the children of two neighbouring parents
     for k in range(ties):
         first = leaves[4 * (k * leaf_groups // ties)]

@@ -15,8 +15,7 @@ import numpy as np
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
-from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count
+from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count, explain_impossible_mechanism
 from bellcrank.zoo.published import add_rod, data
 
 GRAVITY = (0.0, -9.81, 0.0)

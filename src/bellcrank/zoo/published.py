@@ -14,11 +14,10 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, unknown
-from bellcrank.formats.builder import Builder
-from bellcrank.formats.dh import from_saha, from_wong
+from bellcrank.formats import Builder, from_saha, from_wong
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import ReportLine, triple
-from bellcrank.zoo.argument_checks import explain_impossible_mechanism
+from bellcrank.zoo.families import explain_impossible_mechanism
 
 
 @cache
@@ -129,11 +128,9 @@ def planar3r() -> Mechanism:
     table = data("planar3r")
     length, mass = table["length"], table["mass"]
     b = Builder("planar3r", gravity=(0.0, -9.81, 0.0))
-    inertia_moment = mass * length**2 / 12
+    moment = mass * length**2 / 12
     for i in range(3):
-        b.body(
-            f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, inertia_moment, inertia_moment)
-        )
+        b.body(f"link{i + 1}", mass=mass, com=((i + 0.5) * length, 0.0, 0.0), inertia=(0.0, moment, moment))
         parent = f"link{i}" if i else "ground"
         b.joint(f"joint{i + 1}", "revolute", parent, f"link{i + 1}", point=(i * length, 0.0, 0.0))
     return b.build()

@@ -7,6 +7,11 @@
 
 Angles are those of ExcavatorArm: swing, boom from the horizontal, stick from the boom, bucket from the stick; they
 differ from a mechanism's q by the start angles. All points lie in the plane of the arm; functions accept any scalar.
+
+The dig-swing-dump cycle is a periodic path of the teeth: [radius, swing, height, bucket angle] and its rate. Between
+two waypoints each of the four coordinates moves as a cycloid (control/trajectory.py), which starts and ends at rest;
+the moves add up to a closed cycle. The waypoints are chosen here for level ground at height 0 and a machine of the 20 t
+class.
 """
 
 from __future__ import annotations
@@ -15,21 +20,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import atan2 as angle_of
-from math import hypot, radians
+from math import hypot, pi, radians
 from typing import Any
 
 from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.scalar import Scalar, acos, atan2, cos, sin, sqrt
+from bellcrank.scalar import Scalar, acos, atan2, clip, cos, sin, sqrt, where
 from bellcrank.zoo import data
 
 PlanePoint = Sequence[float]
 CYLINDERS = ("boom", "stick", "bucket")
 JOINTS = ("swing", "boom_cylinder", "stick_cylinder", "bucket_cylinder")  # joints with actuators
-MONOTONIC_RANGES = {
-    "boom": (-1.0, 1.4),
-    "stick": (-2.8, -0.4),
-    "bucket": (-2.6, 0.6),
-}  # rad; lengths are monotonic there
+# rad; lengths are monotonic there
+MONOTONIC_RANGES = {"boom": (-1.0, 1.4), "stick": (-2.8, -0.4), "bucket": (-2.6, 0.6)}
 END_MARGIN = 0.02  # m, distance that a desired cylinder position keeps from its ends
 
 
@@ -110,10 +112,8 @@ class Linkage:
         limits = []
         for name, within in MONOTONIC_RANGES.items():
             cylinder = self.given["cylinders"][name]
-            end_angles = [
-                _bisect(getattr(self, name), *within, cylinder["closed"] + x)
-                for x in (END_MARGIN, cylinder["stroke"] - END_MARGIN)
-            ]
+            lengths = (cylinder["closed"] + x for x in (END_MARGIN, cylinder["stroke"] - END_MARGIN))
+            end_angles = [_bisect(getattr(self, name), *within, length) for length in lengths]
             limits.append((min(end_angles), max(end_angles)))
         return ((-1e6, 1e6), *limits)
 
@@ -134,8 +134,72 @@ def _bisect(length: Any, low: float, high: float, wanted: float) -> float:
     rising = length(high)[0] > length(low)[0]
     while high - low > 1e-12:
         middle = 0.5 * (low + high)
-        if (length(middle)[0] < wanted) == rising:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if (length(middle)[0] < wanted) == rising else (low, middle)
     return 0.5 * (low + high)
+
+
+@dataclass(frozen=True)
+class DigMove:
+    """One move of the cycle: its duration and its final waypoint."""
+
+    label: str
+    seconds: float
+    radius: float  # m, distance of the teeth from the swing axis
+    swing: float  # degrees
+    height: float  # m, above the ground
+    bucket: float  # degrees, angle of the line from the bucket's pin to the teeth above the horizontal
+
+    @property
+    def waypoint(self) -> tuple[float, float, float, float]:
+        """Final waypoint: radius, swing, height and bucket angle in m and rad."""
+        return self.radius, radians(self.swing), self.height, radians(self.bucket)
+
+
+CYCLE = (
+    DigMove("reach", 2.0, 7.6, 0.0, 0.3, -75.0),
+    DigMove("plunge", 2.5, 7.3, 0.0, -0.45, -85.0),
+    DigMove("drag", 5.0, 5.0, 0.0, -0.55, -120.0),
+    DigMove("curl", 3.5, 4.3, 0.0, 0.6, -175.0),
+    DigMove("lift", 3.0, 4.6, 0.0, 2.6, -180.0),
+    DigMove("swing", 5.0, 4.8, 80.0, 3.0, -180.0),
+    DigMove("dump", 4.5, 6.6, 80.0, 2.2, -80.0),
+    DigMove("return", 4.5, 6.8, 0.0, 1.2, -75.0),
+)
+
+
+@dataclass(frozen=True)
+class DiggingCycle:
+    """Periodic path through the waypoints of `moves`."""
+
+    moves: tuple[DigMove, ...] = CYCLE
+
+    @property
+    def period(self) -> float:
+        """Duration of the cycle, s."""
+        return sum(m.seconds for m in self.moves)
+
+    def phase(self, t: Scalar) -> Scalar:
+        """Return the time since the cycle began, s, for the time `t`.
+
+        The remainder is computed from an angle, by `atan2` of sine and cosine, without a modulo operation.
+        """
+        w = 2.0 * pi / self.period
+        a = atan2(sin(w * t), cos(w * t))
+        return where(a < 0.0, a + 2.0 * pi, a) / w
+
+    def __call__(self, t: Scalar) -> tuple[list[Scalar], list[Scalar]]:
+        """Return position and rate at the time `t`."""
+        cycle_time = self.phase(t)
+        waypoints = [self.moves[-1].waypoint, *(m.waypoint for m in self.moves)]
+        position: list[Scalar] = list(waypoints[0])
+        rate: list[Scalar] = [0.0] * 4
+        begin = 0.0
+        for k, move in enumerate(self.moves):
+            a = clip((cycle_time - begin) / move.seconds, 0.0, 1.0) * (2.0 * pi)
+            s, ds = (a - sin(a)) / (2.0 * pi), (1.0 - cos(a)) / move.seconds
+            for i in range(4):
+                distance = waypoints[k + 1][i] - waypoints[k][i]
+                if distance:
+                    position[i], rate[i] = position[i] + distance * s, rate[i] + distance * ds
+            begin += move.seconds
+        return position, rate

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, ProportionalValve
+from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.excavators.digging_forces import with_digging_forces
 from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
 from bellcrank.excavators.linkage.linkage_control import LinkageControl
@@ -38,24 +39,22 @@ def parts(mechanism: Mechanism | None = None) -> dict[str, Any]:
     """
     plain = mechanism or excavator_linkage()
     linkage = Linkage.of_zoo()
-    tracked = CARRIAGE_BODY in [
-        b.name for b in plain.bodies
-    ]  # the upright machine loads its cylinders like one with a fixed base
+    tracked = CARRIAGE_BODY in [b.name for b in plain.bodies]
+    # The upright machine loads its cylinders like one with a fixed base.
     untracked = excavator_linkage() if tracked else plain
     actuators = holding(hydraulics(linkage), untracked, resting(untracked))
     gain = parameter("control.gain", 1.0)
     control = LinkageControl(actuators, linkage, gain=tuple(gain * k for k in LinkageControl.gain))
     ground_footing = footing(plain, linkage)
-    mechanism, forces = with_digging_forces(
-        with_track_frames(plain) if tracked else plain, ground_footing, walls=not tracked
-    )
+    framed = with_track_frames(plain) if tracked else plain
+    mechanism, forces = with_digging_forces(framed, ground_footing, walls=not tracked)
     mechanism = replace(mechanism, gravity=(0.0, 0.0, -parameter("gravity", 9.81, "m/s2")))
     arguments = {"mechanism": mechanism, "actuators": actuators, "control": control}
     elements = tracks(ground_footing, list(forces)) if tracked else ()
     return arguments | {"inputs": dict.fromkeys(control.inputs, 0.0), "forces": forces, "elements": elements}
 
 
-def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | HydraulicMotor]:
+def hydraulics(linkage: Linkage | None = None) -> list[Hydraulic]:
     """Return the actuators of swing, boom, stick and bucket of `linkage`, without initial pressures."""
     linkage = linkage or Linkage.of_zoo()
     g = linkage.given
@@ -70,7 +69,7 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
     swing = g["swing"]
     numbers = {name: swing[name] for name in ("friction", "viscous", "displacement", "volume")}
     motor = HydraulicMotor(JOINTS[0], valve(swing, swing["relief"]), **numbers, **oil)
-    actuators: list[HydraulicCylinder | HydraulicMotor] = [motor]
+    actuators: list[Hydraulic] = [motor]
     for name, joint, x in zip(CYLINDERS, JOINTS[1:], linkage.extensions(linkage.start), strict=True):
         cylinder = g["cylinders"][name]
         n = cylinder["count"]
@@ -83,9 +82,7 @@ def hydraulics(linkage: Linkage | None = None) -> list[HydraulicCylinder | Hydra
     return actuators
 
 
-def holding(
-    actuators: Sequence[HydraulicCylinder | HydraulicMotor], mechanism: Mechanism | None = None, q: Any = None
-) -> list[HydraulicCylinder | HydraulicMotor]:
+def holding(actuators: Sequence[Hydraulic], mechanism: Mechanism | None = None, q: Any = None) -> list[Hydraulic]:
     """Return the actuators with initial pressures that hold the mechanism still.
 
     Parameters
@@ -122,7 +119,7 @@ def _holding_forces(mechanism: Mechanism, q: Any) -> Array:
     return np.asarray(mechanism.inverse_dynamics(q, still, still, actuated=[*JOINTS, *mode_joints]))
 
 
-def _with_pressures(a: HydraulicCylinder | HydraulicMotor, force: float) -> HydraulicCylinder | HydraulicMotor:
+def _with_pressures(a: Hydraulic, force: float) -> Hydraulic:
     """Set one chamber to LOW_PRESSURE, and the other to the pressure that gives the force."""
     a_A, a_B = a.areas
     needed = force + (a_B - a_A) * LOW_PRESSURE  # net force beyond that of LOW_PRESSURE in both chambers

@@ -6,46 +6,126 @@
     x_d, dx_d = (linkage)(theta_d, dtheta_d)                          cylinder positions and speeds
     o = (a dx_d + k a (x_d - x) + Q) / flow                           valve openings: feedforward and feedback
     Q = kv a (dx_d - dx) - G (p - mean of p)                          damping by speed and load pressure
-    o <- o min(1, Q / sum |o| flow)                                   shares of the pump's flow Q (diesel.py)
+    o <- o min(1, Q / sum |o| flow)                                   shares of the pump's flow Q
 
-theta_d is a state, limited by a leash (leash.py): when the sticks are released, the machine stops where it is. Where a
-cylinder would reach its end theta_d stops (held); at the end of the arm's reach the teeth slide along its boundary
-(ExcavatorArm.allowed); and the stick cannot be straight, because its cylinder ends before that. So no configuration
-here is singular. In RESOLVED mode all rates are scaled down together so that no joint exceeds its full-stick rate in
-JOINT mode, and the teeth stay on their path. The correction towards theta_d has the same speed limit, and a load that
-falls faster is braked, because a fast motion would stop too late.
+theta_d is a state, limited by a leash (control/trajectory.py): when the sticks are released, the machine stops where it
+is. Where a cylinder would reach its end theta_d stops (held); at the end of the arm's reach the teeth slide along its
+boundary (ExcavatorArm.allowed); and the stick cannot be straight, because its cylinder ends before that. So no
+configuration here is singular. In RESOLVED mode all rates are scaled down together so that no joint exceeds its
+full-stick rate in JOINT mode, and the teeth stay on their path. The correction towards theta_d has the same speed
+limit, and a load that falls faster is braked, because a fast motion would stop too late.
 
 An arm on trapped oil is a spring with very little damping. Damping comes from flow against the load pressure less its
 recent mean, as a constant load needs no flow (dynamic pressure feedback). This flow must act faster than the spool's
 lag permits: the command leads the spool by the factor `hurry`.
 
+Diesel engine and pump give the flow available to all functions together, and the speed of the engine under load:
+
+    p = max of the load pressures of open functions, + margin         the pump follows the highest load pressure
+    Q = min(D w, P(w) / p)                                            its flow, and its power limit
+    P(w) = P_max clip((w - w_low) / (w_high - w_low), 0.2, 1)         power is reduced when the engine slows down
+    J dw/dt = T(w) - Q p / (eta w)                                    engine: governor against the pump's torque
+    T(w) = clip(k (w_0 - w), 0, T_max)
+
+Where the demand of all levers exceeds Q, each function gets the same share of its demand. Levers that are moved
+together therefore slow each other down, more so if the highest load is large. Numbers: data.toml.
+
 Source: D. E. Whitney. Resolved motion rate control of manipulators and human prostheses. IEEE Transactions on Man-
 Machine Systems 10(2), 47-53, 1969; for excavators Wong 1991, section 5.4.3. Sharing the flow: Krus 1988, as in
 actuators/proportional_valve.py. Dynamic pressure feedback: H. E. Merritt, Hydraulic Control Systems, Wiley 1967.
+Flow, torque and power limits of pumps on an engine: N. D. Manring. Hydraulic Control Systems. Wiley, 2005, chapter on
+pumps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from bellcrank.actuators import HydraulicCylinder, HydraulicMotor, StateVariable
+from bellcrank.actuators import StateVariable
 from bellcrank.actuators.actuator import bounded_rate
-from bellcrank.control.leash import Leash
+from bellcrank.actuators.hydraulic import Hydraulic
+from bellcrank.control.trajectory import Leash
 from bellcrank.errors import InputError
-from bellcrank.excavators.linkage.diesel import Diesel
-from bellcrank.excavators.linkage.digging_cycle import DiggingCycle
-from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
+from bellcrank.excavators.linkage.geometry import JOINTS, DiggingCycle, Linkage
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
+
+FULL_PRESSURE_OPENING = 0.02  # valve opening above which a function counts fully for the pump's pressure
+
+
+@dataclass(frozen=True)
+class Diesel:
+    """Diesel engine with governor, and a load-sensing pump."""
+
+    power: Scalar  # W, P_max
+    speed: Scalar  # rad/s, w_0: set point of the governor
+    inertia: Scalar  # kg m2, including pump and flywheel
+    torque: Scalar  # N m, T_max
+    governor: Scalar  # N m s/rad, k
+    flow: Scalar  # m3/s, D w_0
+    pressure: Scalar  # Pa, at which the pump's own relief valve opens
+    margin: Scalar  # Pa
+    efficiency: Scalar = 0.9  # eta
+    derating_range: tuple[float, float] = (0.85, 0.95)  # w_low and w_high, as fractions of w_0
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Diesel:
+        """Return the engine of `given`, the table data("excavator_linkage")."""
+        e, h = given["engine"], given["hydraulics"]
+        engine_values = {key: e[key] for key in ("power", "speed", "inertia", "torque", "governor", "efficiency")}
+        return cls(**engine_values, flow=h["pump_flow"], pressure=h["pump_pressure"], margin=h["margin"])
+
+    @property
+    def idle(self) -> float:
+        """Speed without load, rad/s."""
+        return float(self.speed)
+
+    def load_pressure(self, openings: Sequence[Scalar], filled: Sequence[Scalar]) -> Scalar:
+        """Return the pressure p of the pump, Pa.
+
+        Parameters
+        ----------
+        openings
+            Openings of the valves.
+        filled
+            Pressures of the chambers that the openings fill, Pa.
+        """
+        highest: Scalar = 0.0
+        for o, p in zip(openings, filled, strict=True):
+            highest = maximum(highest, clip(fabs(o) / FULL_PRESSURE_OPENING, 0.0, 1.0) * p)
+        return clip(highest + self.margin, self.margin, self.pressure)
+
+    def available(self, w: Scalar, p: Scalar) -> Scalar:
+        """Return the flow Q at the engine's speed `w` and the pressure `p`, m3/s."""
+        low, high = (x * self.speed for x in self.derating_range)
+        power = self.efficiency * self.power * clip((w - low) / (high - low), 0.2, 1.0)
+        return minimum(self.flow * (w / self.speed), power / p)
+
+    def acceleration(self, w: Scalar, p: Scalar, Q: Scalar) -> Scalar:
+        """Return the engine's acceleration dw/dt, rad/s2.
+
+        Parameters
+        ----------
+        w
+            Speed of the engine, rad/s.
+        p
+            Pressure of the pump, Pa.
+        Q
+            Flow of the pump, m3/s.
+        """
+        slowest = 0.2 * self.speed
+        load_torque = Q * p / (self.efficiency * maximum(w, slowest))
+        drive_torque = clip(self.governor * (self.speed - w), 0.0, self.torque)
+        rate = (drive_torque - load_torque) / self.inertia
+        return where(w > slowest, rate, maximum(rate, 0.0))
+
 
 FUNCTIONS = ("swing", "boom", "stick", "bucket")
 FULL_STICK_RATES = (1.0, 0.32, 0.5, 0.7)  # rad/s of full sticks, JOINT: within the limits of pump and cylinders
 PATH_LIMITS = (1.5, 0.9, 1.5, 1.2)  # m/s, rad/s, m/s, rad/s, of the autopilot's teeth and bucket
 FULL_STICK_SPEEDS = (1.2, 3.0, 1.0, 0.7)  # m/s, m/s, m/s, rad/s, RESOLVED
-
-
 NO_FLOWS = (0.0, 0.0, 0.0, 0.0)
 LEASH = Leash(0.01, 0.25, 0.25)  # the feed forward does most of the work
 
@@ -58,7 +138,7 @@ class LinkageControl:
     height, bucket in RESOLVED mode); resolved and autopilot are switches that are on above a half.
     """
 
-    actuators: Sequence[HydraulicCylinder | HydraulicMotor]  # on swing, boom, stick and bucket
+    actuators: Sequence[Hydraulic]  # on swing, boom, stick and bucket
     linkage: Linkage = field(default_factory=Linkage.of_zoo)
     path: Callable[[Scalar], tuple[list[Scalar], list[Scalar]]] = field(default_factory=DiggingCycle)
     gain: Sequence[Scalar] = (0.8, 0.8, 1.2, 2.0)  # 1/s, k
@@ -270,7 +350,7 @@ def _excess(x: Scalar, most: Scalar) -> Scalar:
     return x - clip(x, -most, most)
 
 
-def _load_pressure(a: HydraulicCylinder | HydraulicMotor, p_A: Scalar, p_B: Scalar) -> Scalar:
+def _load_pressure(a: Hydraulic, p_A: Scalar, p_B: Scalar) -> Scalar:
     """Return the force on the piston as a pressure in chamber A."""
     a_A, a_B = a.areas
     return p_A - p_B * (a_B / a_A)

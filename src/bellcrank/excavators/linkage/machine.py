@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.cockpit.machines import Gauge, Lever, Machine, Pilot, Plot, Tune
+from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.digging_forces import Stance
-from bellcrank.excavators.linkage.digging_cycle import CYCLE
-from bellcrank.excavators.linkage.geometry import JOINTS, Linkage
+from bellcrank.excavators.linkage.geometry import CYCLE, JOINTS, Linkage
 from bellcrank.excavators.linkage.hydraulics import parts, resting
 from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
 from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, CARRIAGE_MASS, footing, static_penetration
-from bellcrank.excavators.pilots import ExtendedProgram, PaperRun, Sticks, Tour
-from bellcrank.excavators.stick_machine import DEG, TEETH_PLOT, stance_outputs, stick_machine, tip_outputs
+from bellcrank.excavators.stick_machine import DEG, TEETH_PLOT, Sticks, stance_outputs, stick_machine, tip_outputs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt
 from bellcrank.sim.system.systems import system
@@ -118,10 +116,6 @@ def machine(
     joints = [plant.mechanism.columns[0].index(n) for n in FUNCTIONS]
     hands = Sticks(linkage.arm, joints, linkage.start, FULL_STICK_SPEEDS, FULL_STICK_RATES[0])
 
-    def by_sticks(program: Tour | PaperRun) -> Pilot:
-        """Keep the lever of the built-in autopilot at zero: it would dig in one place for ever."""
-        return ExtendedProgram(program, (0.0,))
-
     states = [s.name for s in plant.states]
     return stick_machine(
         plant,
@@ -129,7 +123,7 @@ def machine(
         FULL_STICK_RATES,
         (JOINTS[0], "boom", "stick", "bucket"),
         ground_footing.contact,
-        levers=(Lever("autopilot", "", 0.0, 1.0),),
+        levers=(Lever("autopilot", "", 0.0, 1.0),),  # not for programs: it would dig in one place for ever
         plots=(
             Plot("Pressures", "bar", tuple(s for s in states if s.rpartition(".")[2].startswith("p_")), 1e-5),
             Plot("Spools", "", tuple(s for s in states if s.rpartition(".")[2] == "spool")),
@@ -149,9 +143,6 @@ def machine(
         start=tuple(resting(mechanism).tolist()) if mechanism and mechanism.flexible else None,
         look="linkage",
         tunes=TUNES,
-        pilots={
-            "dig": lambda: by_sticks(Tour(hands, tuple(move.waypoint for move in CYCLE))),
-            "resolved": lambda: by_sticks(PaperRun(hands)),
-        },
+        waypoints=tuple(move.waypoint for move in CYCLE),
         integrator="rodas4",  # implicit, as oil in the cylinders is stiff, and so are stops and stones
     )

@@ -18,9 +18,9 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Array
+from bellcrank.structures.beam_sections import PolygonalBeam, polygonal_beam
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
-from bellcrank.structures.polygonal_beams import PolygonalBeam, polygonal_beam
 from bellcrank.structures.section import Material, Section
 from bellcrank.zoo.published import add_rod, data
 

@@ -103,7 +103,7 @@ class ToolForces:
         gears = np.abs([getattr(self.linkage, what)(a)[1] for a in angles])
         angle = float(angles[int(np.argmax(gears))])
         bucket = angle if what == "bucket" else self.best("bucket").angles[3]
-        stick = angle if what == "stick" else self._upright_stick(bucket)
+        stick = angle if what == "stick" else min(max(math.radians(-90.0), stops["stick"][0]), stops["stick"][1])
         boom = self._boom_on_ground(stick, bucket)
         return self.at(what, (0.0, boom, stick, bucket))
 
@@ -167,10 +167,6 @@ class ToolForces:
             x, z = x + g[name]["length"] * math.cos(angle), z + g[name]["length"] * math.sin(angle)
         return points | {"tip": (x, z)}
 
-    def _upright_stick(self, bucket: float) -> float:
-        low, high = self.linkage.stops[2]
-        return min(max(math.radians(-90.0), low), high)
-
     def _boom_on_ground(self, stick: float, bucket: float) -> float:
         """Return the boom angle with the teeth on the ground, or as near to it as the boom permits."""
         low, high = self.linkage.stops[1]
@@ -220,14 +216,12 @@ class ToolForces:
         return theta if within and math.hypot(position[0] - r, position[2] - z) < 1e-6 else None
 
     def _lift(self, theta: Sequence[float], r: float, z: float, side: str, edge: float) -> LiftCapacity:
-        q = self._closed_configuration(theta)
-        still, columns = np.zeros(self.mechanism.nv), self.mechanism.columns[1]
+        q, m = self._closed_configuration(theta), self.mechanism
+        still, columns = np.zeros(m.nv), m.columns[1]
 
         def forces(kilograms: float) -> np.ndarray:
             wrenches = {"pin": [0, 0, -GRAVITY * kilograms, 0, 0, 0]}
-            return np.asarray(
-                self.mechanism.inverse_dynamics(q, still, still, actuated=list(JOINTS), wrenches=wrenches)
-            )
+            return np.asarray(m.inverse_dynamics(q, still, still, actuated=list(JOINTS), wrenches=wrenches))
 
         own_forces, loaded_forces = forces(0.0), forces(1.0)
         limits = {}

@@ -18,7 +18,7 @@ from typing import Any
 from bellcrank.excavators.digging_forces import Footing
 from bellcrank.excavators.linkage.geometry import Linkage
 from bellcrank.forces import Contact, Element, Law, Plane, Sphere, Together
-from bellcrank.forces.element import Triple
+from bellcrank.forces.element import WrenchAndRates
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
 from bellcrank.model import Frame, Mechanism
@@ -68,9 +68,7 @@ class Belt(Contact):
 
     speed: Scalar = 0.0  # m/s, speed of the machine without slip
 
-    def __call__(
-        self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Triple, Triple, list[Scalar]]:
+    def __call__(self, t: Scalar, pose: Any, velocity: Sequence[Scalar], x: Sequence[Scalar]) -> WrenchAndRates:
         """Return force, moment and state rates of the contact with the moving shoe.
 
         Parameters

@@ -1,4 +1,4 @@
-// Effect of the ground on a machine, as parameters of its step: ground/contact.py and ground/wedge.py in JavaScript, line by
+// Effect of the ground on a machine, as parameters of its step: ground/contact.py and ground/soils.py in JavaScript, line by
 // line (a test compares them).
 
 const NEAR = [0.1, 0.25, 0.4], FAR = [0.55, 0.7, 0.85]; // m ahead of the edge, where the surface is sampled

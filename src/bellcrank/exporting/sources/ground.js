@@ -182,7 +182,7 @@ export class Ground {
     return { base, changes };
   }
 
-  // Score of a job, 0 to 100; half of the volume moved outside it or beyond is subtracted (ground/tasks.py).
+  // Score of a job, 0 to 100; half of the volume moved outside it or beyond is subtracted (ground/field.py).
   score({ low, high, depth, fill }) {
     const area = CELL * CELL, inside = (more, x, y) => x >= low[0] - more - 1e-9 && x <= high[0] + more + 1e-9 && y >= low[1] - more - 1e-9 && y <= high[1] + more + 1e-9;
     let wanted = fill, done = 0, wrong = 0;

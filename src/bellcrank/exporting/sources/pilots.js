@@ -1,4 +1,4 @@
-// Automatic pilots, described by numbers from excavators/pilots.py. They move the levers of RESOLVED mode: from place to
+// Automatic pilots, described by numbers from excavators/stick_machine.py. They move the levers of RESOLVED mode: from place to
 // place ("tour"), or along the path of a paper's experiment again and again ("experiment").
 
 const GAIN = 1.2, ARRIVED = 0.06, PATIENCE = 14; // 1/s; m and rad; s, after which a place that is not reached is skipped

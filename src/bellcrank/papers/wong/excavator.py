@@ -2,7 +2,7 @@
 
 RK4 with the paper's h = 0.01 s, 15 s, pressures from zero: 5 s at rest, 5 s of motion, 5 s at rest. The thesis has
 plots (figs 5.5 to 5.10) and sentences about them; each row below is one of the sentences. Values that are not printed
-were chosen in excavators/rotary/experiments.py, with the reasons.
+were chosen in excavators/rotary/spool_control.py, with the reasons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.excavators.rotary import experiments as wong
+from bellcrank.excavators.rotary import spool_control as wong
 from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl, spool_outputs
 from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.record import Record

@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.quoting import cell, cells, json_cells, single_line
 from bellcrank.record import description
-from bellcrank.record.summary import value_text
+from bellcrank.record.evaluation import value_text
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

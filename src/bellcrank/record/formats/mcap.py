@@ -3,6 +3,10 @@
 "boom.q" is the field `boom` of the topic /q (in a batch /3/q for run 3); names without such an ending are fields of
 /other. Numbers that JSON lacks are the strings "NaN", "Infinity", "-Infinity". The description of the record is the
 metadata "bellcrank".
+
+A growing record is written while the run continues, in chunks of half a second, so that at most a second is lost if the
+process ends. Its description is at the beginning, with "rows" unknown, and again at the end, with their number and a
+seal over all messages. A file without the second one was not closed: `load_record` reads the complete rows and warns.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import ReadError, brief
+from bellcrank.atomic_file import path_of
+from bellcrank.errors import InputError, ReadError, brief
 from bellcrank.model.parts import Array
 from bellcrank.optional_imports import optional_import
 from bellcrank.record import description
@@ -33,6 +40,8 @@ GROUPS = ("q", "v", "a", *FORCES, "x", "y", "z", "speed")
 LATEST_TIME_NS = 2**62  # ns
 CHUNK_BYTES = 1 << 20
 MESSAGE_BYTES, VALUE_BYTES = 31, 4  # minimum size of a message without data, and of a value: "":0
+CHUNK_SECONDS = 0.5  # of simulated time
+MAX_FILES = 10_000  # maximum number of files of one name
 
 
 def write(run: Record, stream: IO[bytes]) -> None:
@@ -237,3 +246,85 @@ def _nanoseconds(t: Array) -> list[list[int]]:
 
 def _number(x: float) -> float | str:
     return x if math.isfinite(x) else "NaN" if math.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+
+
+class GrowingRecord:
+    """File to which the rows of one run are appended.
+
+    Parameters
+    ----------
+    path
+        New file with the suffix .mcap.
+    first
+        First rows, whose columns are those of the file.
+    rows_per_second
+        Rows per second of simulated time.
+    """
+
+    def __init__(self, path: Path, first: Record, rows_per_second: float) -> None:
+        self.path, self.rows = path, 0
+        self._description = json.loads(description.describe(first)) | {"rows": None}
+        del self._description["seal"]
+        self._digest = hashlib.sha256()
+        try:
+            self._stream = open(path, "xb")  # noqa: SIM115
+        except OSError as error:
+            raise InputError(f"record={str(path)!r} cannot be written: {error.strerror or error}.") from None
+        try:
+            size = len(next(messages(first, 0))[2]) * len(column_groups(first.columns))
+            chunk_bytes = int(CHUNK_SECONDS * rows_per_second * size)
+            self._writer = start_writer(self._stream, json.dumps(self._description), chunk_bytes)
+            self._channels = register_channels(self._writer, first)
+            self.add(first)
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def add(self, rows: Record) -> None:
+        """Append `rows`, which must be later than all rows before."""
+        for group, stamp, data, sequence in messages(rows, self.rows):
+            self._writer.add_message(self._channels[group], stamp, data, stamp, sequence=sequence)
+            self._digest.update(data)
+        self.rows += len(rows)
+        self._stream.flush()
+
+    def finish(self, last: Record) -> None:
+        """Close the file, with the stop and the provenance of `last`."""
+        about = json.loads(description.describe(last)) | {"rows": self.rows}
+        about = self._description | {key: about[key] for key in ("rows", "stops", "provenance")}
+        described = json.dumps(about)
+        about["message_seal"] = message_seal(described, self._digest.digest())
+        self._writer.add_metadata(KEY, {"record": json.dumps(about)})
+        self._writer.finish()
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Close the file without its final description."""
+        with suppress(OSError):
+            self._stream.close()
+
+
+class RecordFiles:
+    """Files of a drive: each reset starts another one, run.mcap, run-2.mcap, run-3.mcap."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path_of(path)
+        if self.path.suffix.lower() != ".mcap":
+            raise InputError(
+                f'record={str(self.path)!r}: a record that grows ends in .mcap; got "{self.path.suffix}". For other '
+                "formats call load_record(...).save(...) afterwards."
+            )
+        if self.path.exists():
+            raise InputError(f"record={str(self.path)!r} exists already; choose another name, or remove it.")
+        if not self.path.parent.is_dir():
+            raise InputError(f"record={str(self.path)!r}: there is no folder {str(self.path.parent)!r}.")
+        self.written: list[Path] = []
+
+    def next(self) -> Path:
+        """Return the name of the next file."""
+        for k in range(len(self.written) + 1, MAX_FILES):
+            path = self.path if k == 1 else self.path.with_stem(f"{self.path.stem}-{k}")
+            if not path.exists():
+                self.written.append(path)
+                return path
+        raise InputError(f"record={str(self.path)!r}: {MAX_FILES} files of this name exist already.")

@@ -31,12 +31,11 @@ from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum
 from bellcrank.dynamics.frame_pairs import frame_pair, jacobian_row
 from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.errors import InputError, warn
-from bellcrank.forces.bushing import Bushing
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.forces.frame_elements import Bushing, Cable
 from bellcrank.forces.gears import Belt, Gear, Worm
-from bellcrank.forces.line_elements import Cable
-from bellcrank.forces.stops import EndStop
+from bellcrank.forces.joint_elements import EndStop
 from bellcrank.graph.counters import WORD_RANGE
 from bellcrank.integrate.problem import Integrator, Problem, Rate
 from bellcrank.model import Mechanism, Tree

@@ -25,7 +25,7 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph.program import REPARTITION, RUNNING
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
-from bellcrank.record.growing_files import GrowingRecord, RecordFiles
+from bellcrank.record.formats.mcap import GrowingRecord, RecordFiles
 from bellcrank.sim import run_arguments
 from bellcrank.sim.program.step_limits import check_fixed_steps
 from bellcrank.sim.program.system_graphs import Dynamics

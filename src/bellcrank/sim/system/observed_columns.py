@@ -35,8 +35,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.outline import LOAD_NAMES, STRESS_NAME, BeamSlice
 from bellcrank.parameters import nominal
 from bellcrank.record import state_columns
-from bellcrank.record.contents import COMPONENTS, FORCES, units
-from bellcrank.record.derived_columns import ENERGIES, FRAME_COLUMNS, POWERS, sections
+from bellcrank.record.contents import COMPONENTS, ENERGIES, FORCES, FRAME_COLUMNS, POWERS, sections, units
 from bellcrank.scalar import Scalar, fabs, maximum, sqrt
 from bellcrank.sim.system.element_forces import ElementResult
 from bellcrank.sim.system.systems import System

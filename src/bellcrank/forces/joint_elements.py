@@ -1,19 +1,55 @@
-"""Joint limit stops with a Hunt-Crossley force: N = k z max(1 + d dz/dt, 0), z beyond a limit (impact.py)."""
+"""Force elements in one joint: spring and damper, and compliant limit stops.
+
+JointSpring    tau = -spring(q - rest) - damper(v), from any law or measured points
+EndStop        N = k z max(1 + d dz/dt, 0), z beyond a limit: a Hunt-Crossley force (impact.py)
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.actuators.actuator import is_known
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
 from bellcrank.forces.impact import damping_of, normal_force, stored_energy
-from bellcrank.forces.tension import JointTension
+from bellcrank.forces.tension import JointTension, SpringDamper
 from bellcrank.model import Mechanism
 from bellcrank.parameters.validation import check_order
 from bellcrank.scalar import Scalar, ordered_sum
+
+
+@dataclass(frozen=True)
+class JointSpring(SpringDamper, JointTension):
+    """Nonlinear spring and damper in one joint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the element, unique in the system; prefix of its states and columns.
+    joints : tuple of str
+        Name of one joint coordinate, (name,).
+    spring : callable, optional
+        Torque in N m as a function of the deflection in rad (N and m for a prismatic joint), or a Curve.
+    damper : callable, optional
+        Torque in N m as a function of the velocity in rad/s (N and m/s for a prismatic joint), or a Curve.
+    rest : Scalar, default 0.0
+        Joint coordinate at which the spring is unloaded, rad or m.
+    """
+
+    spring: Callable[[Scalar], Scalar] | None = None
+    damper: Callable[[Scalar], Scalar] | None = None
+    rest: Scalar = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_joint_count(1)
+        self._check_laws("spring", "damper")
+
+    @property
+    def unloaded(self) -> Scalar:
+        """Joint coordinate at which the spring is unloaded."""
+        return self.rest
 
 
 @dataclass(frozen=True)
@@ -49,9 +85,8 @@ class EndStop(JointTension):
 
     def pull(self, z: Scalar, dz: Scalar) -> Scalar:
         """Return the force back from the limits at joint coordinate `z` and velocity `dz`, N m or N."""
-        return ordered_sum(
-            sign * normal_force(depth, sign * dz, self.stiffness, self.damping) for sign, depth in self._penetrations(z)
-        )
+        k, d = self.stiffness, self.damping
+        return ordered_sum(s * normal_force(depth, s * dz, k, d) for s, depth in self._penetrations(z))
 
     def stored(self, z: Scalar) -> Scalar:
         """Return the energy stored at joint coordinate `z`, J."""

@@ -1,0 +1,130 @@
+"""Ideal torque source, and servos to a commanded position: PD and PID, with a torque limit.
+
+IdealTorque    tau = clip(command, -limit, limit): the commanded torque acts at once, as textbooks assume
+PD             tau = clip(kp (q_d - q) - kd v, -limit, limit)
+PID            e = q_d - q      w = kp e + ki I - kd v      tau = clip(w, -limit, limit)
+               dI/dt = e, but only min(e, 0) while w > limit and max(e, 0) while w < -limit
+
+Sources: M. Takegaki, S. Arimoto. A new feedback method for dynamic control of manipulators. ASME Journal of Dynamic
+Systems, Measurement, and Control 103(2), 119-125, 1981: the PD servo is stable on any arm, because it only adds a
+spring and a damper. Its steady error under a load is load / kp. K. J. Astrom, L. Rundqwist. Integrator windup and how
+to avoid it. American Control Conference, 1693-1698, 1989: conditional integration. While the torque is at its limit,
+the integral may only move away from the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bellcrank.actuators.actuator import Actuator, ForceAndRates, StateVariable, is_unlimited, limited, limited_damping
+from bellcrank.scalar import Scalar, maximum, minimum, where
+
+
+@dataclass(frozen=True)
+class IdealTorque(Actuator):
+    """Torque source without dynamics: the command acts at once, within ±limit.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
+
+    limit: Scalar = math.inf  # N m
+
+    command_unit: ClassVar[str] = "N m"
+
+    def __post_init__(self) -> None:
+        self._check("limit")
+
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
+        return limited(command, self.limit), []
+
+
+@dataclass(frozen=True)
+class PD(Actuator):
+    """PD servo to the commanded position, with a torque limit.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    kp : Scalar
+        Position gain, N m/rad.
+    kd : Scalar, default 0.0
+        Velocity gain, N m s/rad.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
+
+    kp: Scalar  # N m / rad
+    kd: Scalar = 0.0  # N m s / rad
+    limit: Scalar = math.inf  # N m
+
+    command_unit: ClassVar[str] = "rad"
+
+    def __post_init__(self) -> None:
+        self._check("kp", "kd", "limit")
+
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
+        return limited(self.kp * (command - q) - self.kd * v, self.limit), []
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
+        return limited_damping(self.kp * (command - q) - self.kd * v, self.limit, self.kd)
+
+
+@dataclass(frozen=True)
+class PID(Actuator):
+    """PID servo to the commanded position, with a torque limit and anti-windup.
+
+    Parameters
+    ----------
+    joint : str
+        Joint coordinate on which the actuator acts: an entry of `mechanism.columns[1]`.
+    kp : Scalar
+        Position gain, N m/rad.
+    ki : Scalar, default 0.0
+        Integral gain, N m/(rad s).
+    kd : Scalar, default 0.0
+        Velocity gain, N m s/rad.
+    limit : Scalar, default inf
+        Torque limit, N m.
+    """
+
+    kp: Scalar  # N m / rad
+    ki: Scalar = 0.0  # N m / (rad s)
+    kd: Scalar = 0.0  # N m s / rad
+    limit: Scalar = math.inf  # N m
+
+    command_unit: ClassVar[str] = "rad"
+
+    def __post_init__(self) -> None:
+        self._check("kp", "ki", "kd", "limit")
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        """Integral of the position error."""
+        return (StateVariable("integral", "rad s"),)
+
+    def __call__(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> ForceAndRates:
+        """Return the force on the coordinate and the state rates; see `Actuator.__call__`."""
+        (I,) = x
+        e = command - q
+        w = self.kp * e + self.ki * I - self.kd * v
+        if is_unlimited(self.limit):
+            return w, [e]
+        back = where(w > self.limit, minimum(e, 0.0), where(w < -self.limit, maximum(e, 0.0), e))
+        return limited(w, self.limit), [back]
+
+    def resistance(self, t: Scalar, q: Scalar, v: Scalar, x: Sequence[Scalar], command: Scalar) -> Scalar:
+        """Return the damping slope in N m s/rad; `t`, `q`, `v`, `x` and `command` as in `Actuator.resistance`."""
+        (I,) = x
+        return limited_damping(self.kp * (command - q) + self.ki * I - self.kd * v, self.limit, self.kd)
