@@ -130,16 +130,16 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.occupancy: TEAM_STALL_FACTOR MAX_WARPS
         emit.cuda.device: PINNED_BYTES MAX_PINNED_BYTES
         emit.cuda.lane_code: LANES
-        emit.cuda.load_hoisting: HOIST_DISTANCE_UNITS
-        emit.cuda.prefetch: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
-        emit.cuda.schedule_refinement: MAX_ROUNDS
+        emit.cuda.register_pressure: HOIST_DISTANCE_UNITS
+        emit.cuda.array_access: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
+        emit.cuda.register_pressure: MAX_ROUNDS
         emit.cuda.state_kernel: LENT_MEMORY_SHARE
-        emit.cuda.supersteps: LOCALITY_WEIGHT
+        emit.cuda.wave_team: LOCALITY_WEIGHT
         emit.cuda.target: MAX_UNROLLED_OPERATIONS
         emit.cuda.team: BARRIER_COST
         emit.cuda.units: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
-        emit.cuda.workspace: MAX_RESIDENT_BLOCKS
+        emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
         emit.wasm.linker: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS

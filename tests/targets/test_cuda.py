@@ -24,9 +24,9 @@ from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.emit.cuda.occupancy import SHARED_BYTES, TeamPlan, best_plan, team_plan
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.run_kernel import RunKernel
-from bellcrank.emit.cuda.spilling import plan_spills
-from bellcrank.emit.cuda.team import BARRIER, Team, TeamDivision, single_thread_team
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.team import Team, TeamDivision, single_thread_team
+from bellcrank.emit.cuda.thread_code import plan_spills
+from bellcrank.emit.cuda.units import BARRIER, Unit, Units
 from bellcrank.emit.llvm.host import compile_text
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.errors import InputError

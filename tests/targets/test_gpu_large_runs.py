@@ -161,7 +161,7 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         monkeypatch.setattr(f"bellcrank.{module}.to_cupy", lambda x, name: np.asarray(x))
     monkeypatch.setattr(gpu_stepper, "cupy", lambda: cupy)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
+    monkeypatch.setattr("bellcrank.emit.cuda.lane_code.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
 
 

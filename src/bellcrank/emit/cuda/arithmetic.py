@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bellcrank.emit.cuda.constant_memory import ThreadWriter
+from bellcrank.emit.cuda.ptx import ThreadWriter
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.llvm_printer import IR_TEMPLATES
 from bellcrank.emit.llvm.sincos import PRECISIONS

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cuda.constant_memory import ThreadWriter
 from bellcrank.emit.cuda.procedure import InputElement
+from bellcrank.emit.cuda.ptx import ThreadWriter
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph import Graph, Node, Program
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeGuard
 
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
@@ -56,10 +56,10 @@ class Cuda:
 
             return wave_text(graph, self.dtype).ptx
         if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import state_loop_code
+            from bellcrank.emit.cuda.lane_code import state_loop_code
 
             return state_loop_code(graph, self.dtype).ptx
-        from bellcrank.emit.cuda.kernel_parts import best_parts
+        from bellcrank.emit.cuda.batch_kernel import best_parts
 
         return "\n".join(part.ptx for part in best_parts(_inline_calls(graph), self.dtype))
 
@@ -75,11 +75,11 @@ class Cuda:
             packed_waves = pack_wave_text(wave_text(graph, self.dtype))
             return {"waves": packed_waves}, packed_waves, False
         if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import state_loop_code
+            from bellcrank.emit.cuda.lane_code import state_loop_code
 
             loops = asdict(state_loop_code(graph, self.dtype))
             return {"loops": loops}, loops, False
-        from bellcrank.emit.cuda.kernel_parts import layout_texts
+        from bellcrank.emit.cuda.batch_kernel import layout_texts
 
         kernel_texts = layout_texts(_inline_calls(graph), self.dtype)
         return {"texts": kernel_texts}, kernel_texts, False
@@ -107,8 +107,8 @@ class Cuda:
 
             return WaveKernel(about, unpack_wave_text(code))
         if "loops" in facts:
+            from bellcrank.emit.cuda.lane_code import StateLoopCode
             from bellcrank.emit.cuda.state_kernel import StateKernel
-            from bellcrank.emit.cuda.state_loops import StateLoopCode
 
             return StateKernel(about, StateLoopCode(**code))
         return CudaKernel(about, code)

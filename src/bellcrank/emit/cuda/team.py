@@ -16,14 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cuda.load_hoisting import hoist_loads
-from bellcrank.emit.cuda.register_pressure import live_counts
-from bellcrank.emit.cuda.spilling import SpillPlan, plan_spills
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.register_pressure import hoist_loads, live_counts
+from bellcrank.emit.cuda.thread_code import SpillPlan, plan_spills
+from bellcrank.emit.cuda.units import BARRIER, Unit, Units
 from bellcrank.scheduling.coarsening import fine_tasks
 from bellcrank.scheduling.partitioning import by_branch
 
-BARRIER = Unit((), ())  # barrier of all members
 INSTRUCTION_COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
 BARRIER_COST = 40.0  # instructions that a barrier costs each member
 MAX_PROPOSALS = 2  # divisions that are planned in detail

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
-from bellcrank.emit.cuda.team import BARRIER, BARRIER_COST, INSTRUCTION_COSTS
+from bellcrank.emit.cuda.team import BARRIER_COST, INSTRUCTION_COSTS
+from bellcrank.emit.cuda.units import BARRIER
 from bellcrank.graph import Graph, Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule

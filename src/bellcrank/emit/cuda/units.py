@@ -40,6 +40,9 @@ class Unit:
         return tuple([n.serial for n in self.defines])
 
 
+BARRIER = Unit((), ())  # all members of a team wait for each other
+
+
 @dataclass(frozen=True, eq=False)
 class Units:
     """All units of a graph, in the order of creation."""

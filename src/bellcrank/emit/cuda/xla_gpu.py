@@ -13,8 +13,8 @@ from math import prod
 
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.xla import BUFFER_OFFSETS, buffers, handler, load_field
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
 from bellcrank.emit.cuda.device import DeviceFunction, driver_launch
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.cuda.lane_code import LANES
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.emit.llvm.host import compile_cached
@@ -86,7 +86,7 @@ start:
 
 
 def _workspace(place: int, most: int) -> str:
-    """Return the code that reads the last result, and the number of blocks for it (workspace.py: balanced_blocks)."""
+    """Return the code that reads the last result, and the number of blocks for it (as `balanced_blocks`)."""
     return f"""  %workspace.at = getelementptr ptr, ptr %rets, i64 {place}
   %workspace = load ptr, ptr %workspace.at
 {load_field("workspace.data", "ptr", "%workspace", BUFFER_OFFSETS["data"])}  %workspace.place = alloca ptr

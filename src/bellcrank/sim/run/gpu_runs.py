@@ -21,7 +21,7 @@ from bellcrank.emit.cuda.device import DeviceError, DeviceFunction, cupy, free_b
 from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
 from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS
-from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace
+from bellcrank.emit.cuda.state_kernel import affordable_blocks, allocate_workspace
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
