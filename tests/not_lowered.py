@@ -119,7 +119,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
         emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
         emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
-        emit.llvm.addressing: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
+        emit.llvm.register_allocation: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
         emit.llvm.register_allocation: TEMPORARY_REGISTERS
         emit.llvm.rematerialisation: MAX_OPERAND_LEVELS MAX_PRICE_OPERATIONS
         emit.cpu.recursion_module: PARALLEL_SUMS
@@ -166,7 +166,7 @@ NOT_LOWERED: dict[str, str] = {
     "codes, places and sizes of formats and protocols": """
         build.recursion_layout: MOTION_RESULTS MOTION_AND_AXES_RESULTS
         emit.c.sincos_text: GROUP_SIZE
-        emit.cores.handover_memory: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
+        emit.cores.handover_worker: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
         emit.cores.streams: FLAG_OFFSET
         graph.cells: ANGLES_CHANNEL
         emit.cpu.target: UNLIMITED_ROWS

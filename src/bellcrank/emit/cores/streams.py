@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores import handover_memory as shared
+from bellcrank.emit.cores import handover_worker as shared
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import library_declarations
@@ -113,7 +114,7 @@ class StreamPlan:
         self.tile = {
             (name, c): t
             for name, shape in graph.inputs.items()
-            for t in reversed(tiles(name, _count(shape)))
+            for t in reversed(tiles(name, prod(shape)))
             for c in range(t.start, t.start + t.width)
         }
         self.inputs: dict[Tile, list[Node]] = {}
@@ -270,10 +271,3 @@ class Stream(LLVMPrinter):
             w.do(handover.await_instruction(flag, self.me))
             for n in item.defines:
                 self.value_names[n.serial] = w.load(address_of[n.serial])
-
-
-def _count(shape: Sequence[int]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n

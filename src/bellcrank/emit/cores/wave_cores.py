@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores.handover_memory import LINE_BYTES, messages_start, shared_address
+from bellcrank.emit.cores.handover_worker import LINE_BYTES, messages_start, shared_address
 from bellcrank.emit.cpu import kernel_module, recursion_module
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import library_declarations

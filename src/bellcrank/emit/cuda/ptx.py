@@ -10,12 +10,9 @@ PTX comes from the NVPTX backend inside llvmlite; CUDA is not needed for this.
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from bellcrank.emit.llvm.host import llvm
+from bellcrank.emit.llvm.host import llvm, other_machine, verified_module
 from bellcrank.emit.llvm.lanes import Writer
-from bellcrank.errors import CompileError
-from bellcrank.single_evaluation import evaluated_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 OLDEST_ARCHITECTURE = "sm_75"  # the oldest GPU that current CUDA supports; the driver translates for newer ones
@@ -54,27 +51,15 @@ class ThreadWriter(Writer):
         return f"@numbers = addrspace(4) externally_initialized constant {array_type} [{values}]\n"
 
 
-@evaluated_once
-def _machine() -> Any:
-    binding = llvm()
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=OLDEST_ARCHITECTURE, features="+ptx70", opt=3)
-
-
 def ptx(text: str, promote: bool = False) -> str:
     """Return the PTX of the LLVM IR `text`; with `promote`, variables (alloca) become registers."""
-    binding = llvm()
-    try:
-        module: Any = binding.parse_assembly(f'target triple = "{TRIPLE}"\n{text}', binding.create_context())
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"LLVM rejected the generated code; this is a bug in bellcrank: {error}") from error
+    machine = other_machine(TRIPLE, cpu=OLDEST_ARCHITECTURE, features="+ptx70")
+    module = verified_module(f'target triple = "{TRIPLE}"\n{text}')
     if promote:
-        passes = binding.create_new_module_pass_manager()
+        passes = llvm().create_new_module_pass_manager()
         passes.add_sroa_pass()
-        passes.run(module, binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options()))
-    return str(_machine().emit_assembly(module))
+        passes.run(module, llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options()))
+    return str(machine.emit_assembly(module))
 
 
 def disable_unrolling(text: str) -> str:

@@ -1,9 +1,9 @@
 """Straight-line code of one GPU thread: the units of a graph in schedule order, with spills and reloads.
 
 Where more values are live than registers can hold, those needed last are spilled to shared memory. The rule is Belady's
-(emit/llvm/register_file.py). A spilled value has a slot in shared memory, one word for each thread of the block, and is
-reloaded before its next use. An input is never spilled: it is dropped, and read again from its array. The same applies
-to values of another member of a team, which lie in the mailbox.
+(emit/llvm/register_allocation.py). A spilled value has a slot in shared memory, one word for each thread of the block,
+and is reloaded before its next use. An input is never spilled: it is dropped, and read again from its array. The same
+applies to values of another member of a team, which lie in the mailbox.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.units import BARRIER, Unit, Units
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.llvm_printer import fused
-from bellcrank.emit.llvm.register_file import RegisterFile
+from bellcrank.emit.llvm.register_allocation import RegisterFile
 from bellcrank.graph import Node
 
 

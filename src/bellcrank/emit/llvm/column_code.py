@@ -4,7 +4,7 @@
 
 Numbers that all columns share are read from the caller's workspace in place. Sums are accumulated in tiles
 (column_tiles.py), each in a loop of its own over the columns. In vector code, waiting sums and results lie in rows
-chosen by buffer_reuse.py: first those of the arguments, then further ones at x. Elements are as wide as the lanes, and
+chosen by column_tiles.py: first those of the arguments, then further ones at x. Elements are as wide as the lanes, and
 matrices are stored row by row.
 
 Scalar code puts columns into the lanes of vectors. Several columns or vectors are processed together, so that a shared
@@ -22,9 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from bellcrank.emit.llvm import lanes, register_allocation
-from bellcrank.emit.llvm.addressing import rebase
-from bellcrank.emit.llvm.buffer_reuse import RowAssignment, assign_rows
-from bellcrank.emit.llvm.column_tiles import SumTile, tile_sums, visible_operands
+from bellcrank.emit.llvm.column_tiles import RowAssignment, SumTile, assign_rows, tile_sums, visible_operands
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, constant_array
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
@@ -35,6 +33,7 @@ from bellcrank.emit.llvm.output_layout import (
     output_layouts,
     written_elements,
 )
+from bellcrank.emit.llvm.register_allocation import rebase
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.nodes.node import Value
@@ -47,7 +46,7 @@ PARALLEL_VECTORS, PARALLEL_COLUMNS = 4, 4
 class RoundAddresses:
     """Addresses of one round of the loop: its units in `given`, all their runs of results, and the waiting sums.
 
-    The address of waiting sums is empty if they have rows of their own (buffer_reuse.py).
+    The address of waiting sums is empty if they have rows of their own (column_tiles.py).
     """
 
     given: list[str]

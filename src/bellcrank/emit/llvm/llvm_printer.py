@@ -276,7 +276,7 @@ class LLVMPrinter:
     def _lines(self) -> list[str]:
         if not (self.registers and self.w.lanes > 1 and host().avx512):
             return self.w.lines
-        from bellcrank.emit.llvm.addressing import rebase  # imported here, because few graphs are so large
+        from bellcrank.emit.llvm.register_allocation import rebase  # imported here, because few graphs are so large
 
         return rebase(self.w.lines, self.w.align)
 

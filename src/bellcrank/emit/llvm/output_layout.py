@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bellcrank.emit.llvm.buffer_reuse import RowAssignment
+from bellcrank.emit.llvm.column_tiles import RowAssignment
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 
