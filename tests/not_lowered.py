@@ -156,7 +156,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.language: LINE_WIDTH
         emit.equations.latex: ROW_WIDTH
         emit.equations.sheet: MAX_ENTRY_TERMS
-        emit.equations.steps: MAX_INLINE_SYMBOLS
+        emit.equations.sheet: MAX_INLINE_SYMBOLS
         graph.store_coverage: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
         sim.realtime.deadline_text: BAR_CHARACTERS
