@@ -99,7 +99,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cpu.costs: EVEN_TIME_RATIO FARTHEST_USE_OPERATIONS CALIBRATION_REPEATS CALIBRATION_ROWS TINY_OPERATIONS
         emit.cpu.costs: CHAIN_OPERATIONS DEFAULT_LATENCY_CYCLES
         emit.cpu.thread_pool: POLL_INTERVAL_SECONDS
-        emit.cpu.realtime_block: KEPT_EVENTS KEPT_PERIODS
+        emit.cpu.realtime_loop: KEPT_EVENTS KEPT_PERIODS
         graph.purity: MAX_CHECKED_SECONDS
         graph.recursion_span: MAX_STEP_NUMBERS
         sim.gradient.adjoint: MAX_PARTITIONS
@@ -137,7 +137,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.wave_team: LOCALITY_WEIGHT
         emit.cuda.target: MAX_UNROLLED_OPERATIONS
         emit.cuda.team: BARRIER_COST
-        emit.cuda.units: MAX_FUSED_SUMS
+        emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
         emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
         emit.wasm.linker: PAGE_BYTES

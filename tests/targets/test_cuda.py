@@ -25,8 +25,7 @@ from bellcrank.emit.cuda.occupancy import SHARED_BYTES, TeamPlan, best_plan, tea
 from bellcrank.emit.cuda.ptx import ptx
 from bellcrank.emit.cuda.run_kernel import RunKernel
 from bellcrank.emit.cuda.team import Team, TeamDivision, single_thread_team
-from bellcrank.emit.cuda.thread_code import plan_spills
-from bellcrank.emit.cuda.units import BARRIER, Unit, Units
+from bellcrank.emit.cuda.thread_code import BARRIER, Unit, Units, plan_spills
 from bellcrank.emit.llvm.host import compile_text
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.errors import InputError

@@ -19,7 +19,7 @@ from bellcrank.emit.cuda.batch_kernel import BatchKernelText, layout_texts
 from bellcrank.emit.cuda.device import DeviceError
 from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.cuda.occupancy import best_plan
-from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.thread_code import Units
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph
 from emulated import OutOfMemoryError

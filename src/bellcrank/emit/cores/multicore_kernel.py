@@ -27,7 +27,7 @@ from bellcrank.emit.cpu.machine_code import poisoning
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Node, Recursion
+from bellcrank.graph import Graph, Node
 from bellcrank.graph.recursion import has_parallel_runs
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule
@@ -154,9 +154,9 @@ def plan_schedule(g: Graph, m: Machine, dtype: str) -> Schedule:
     On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
     """
     if has_parallel_runs(g):
-        from bellcrank.emit.cores.wave_cores import wave_schedule
+        from bellcrank.emit.cores.wave_cores import WaveSharing
 
-        return wave_schedule(g, m, host().lanes(dtype), dtype)
+        return WaveSharing(g, m.processors, dtype).schedule(m)
     stays = streams.fused_into(g, dtype)
     parallel = partitioned_schedule(g, m, stays)
     if parallel.used == 1 or not m.name.startswith("threads("):
@@ -184,57 +184,36 @@ def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
     return forecast(g, one, stays, times) / forecast(g, schedule, stays, times)
 
 
-def source(g: Graph, schedule: Schedule, dtype: str) -> str:
+def used_cores(g: Graph, m: Machine, dtype: str) -> int:
+    """Return the number of cores of the machine `m` that compute the graph `g` in the type `dtype`."""
+    if not has_parallel_runs(g):
+        return plan_schedule(g, m, dtype).used
+    from bellcrank.emit.cores.wave_cores import WaveSharing
+
+    return WaveSharing(g, m.processors, dtype).used
+
+
+def source(g: Graph, m: Machine, used: int, dtype: str) -> str:
     """Return the module as LLVM IR, without the Python entry; the code for one core where that is fastest.
 
     Parameters
     ----------
     g
         Graph of one state.
-    schedule
-        Assignment of its tasks to cores.
-    dtype
-        Type of the numbers.
-    """
-    if schedule.used == 1:
-        return kernel_module.source(g, host().lanes(dtype), dtype)
-    return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
-
-
-def sharing_cores(r: Recursion, m: Machine, dtype: str) -> int:
-    """Return the number of cores that divide the runs of a recursion, or one.
-
-    Parameters
-    ----------
-    r
-        Recursion.
     m
         Machine.
+    used
+        Number of cores that compute the graph.
     dtype
         Type of the numbers.
     """
-    from bellcrank.emit.cores.wave_cores import is_divisible
+    if used == 1:
+        return kernel_module.source(g, host().lanes(dtype), dtype)
+    if has_parallel_runs(g):
+        from bellcrank.emit.cores.wave_cores import WaveSharing
 
-    return m.processors if is_divisible(r, m.processors, host().lanes(dtype), dtype) else 1
-
-
-def wave_source(r: Recursion, processors: int, dtype: str) -> str:
-    """Return the module of a recursion with parallel runs as LLVM IR, without the Python entry.
-
-    Parameters
-    ----------
-    r
-        Recursion.
-    processors
-        Number of cores.
-    dtype
-        Type of the numbers.
-    """
-    from bellcrank.emit.cores import wave_cores as shared
-
-    if processors == 1:
-        return kernel_module.source(r, host().lanes(dtype), dtype)
-    return shared.source(r, processors, host().lanes(dtype), host().triple, dtype)
+        return WaveSharing(g, used, dtype).source()
+    return streams.source(g, plan_schedule(g, m, dtype), host().lanes(dtype), host().triple, dtype)
 
 
 class ParallelKernel(Kernel):

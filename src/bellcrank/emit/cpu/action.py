@@ -30,7 +30,6 @@ SHARED_WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step
 WORD_OFFSETS = {name: 8 * k for k, name in enumerate(SHARED_WORDS)}
 BUSY, ODD, ENDED = 1, 2, 3  # status of `one` when it did not act
 GIL_RELEASE_RUNS = 64  # runs; from this number on the GIL is released during the call
-NEWLINE = "\n"
 
 
 def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -82,7 +81,7 @@ class _WorkspaceLayout:
 
     def addresses(self, w: Writer, *names: str) -> str:
         return "".join(
-            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.offsets[name] * w.align}{NEWLINE}" for name in names
+            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.offsets[name] * w.align}\n" for name in names
         )
 
 
@@ -93,10 +92,6 @@ def _graph_call(action: Action, name: str, **places: str) -> str:
     results = [places[f"to_{key}"] for key in graph.outputs]
     arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(addresses[key] for key in graph.inputs), *results))
     return f"  call void @{name}({arguments})\n"
-
-
-def _indented_lines(w: Writer) -> str:
-    return "".join(f"  {line}{NEWLINE}" for line in w.lines)
 
 
 def _row_functions(action: Action, w: Writer) -> str:
@@ -110,10 +105,10 @@ def _row_functions(action: Action, w: Writer) -> str:
             outward, tile, "%rows", str(action.row * w.bytes), copied.load_tile(outward, tile, "%lanes", "")
         )
     return f"""define internal void @rows_in(ptr noalias %rows, ptr noalias %lanes) nounwind {{
-{_indented_lines(inward)}  ret void
+{copied.indented(inward.lines)}  ret void
 }}
 define internal void @rows_out(ptr noalias %lanes, ptr noalias %rows) nounwind {{
-{_indented_lines(outward)}  ret void
+{copied.indented(outward.lines)}  ret void
 }}"""
 
 
@@ -200,10 +195,10 @@ def _block_loop(name: str, action: Action, layout: _WorkspaceLayout, w: Writer) 
         pointers += f"""  %{key}.o = mul i64 %k, {widths[key] * lanes * w.bytes}
   %{key}.k = getelementptr i8, ptr {array}, i64 %{key}.o
 """
-    number_counts = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}{NEWLINE}" for key in arrays}
+    number_counts = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}\n" for key in arrays}
     copy_in = number_counts["u"] + "  call void @copy(ptr %u.corner.own, ptr %u.k, i64 %u.n)\n" if acts else ""
     copy_out = "".join(
-        f"{number_counts[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n){NEWLINE}"
+        f"{number_counts[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n)\n"
         for key in (("y", "reward", "end", "final") if acts else ("y",))
     )
     block_arguments = ", ".join(f"ptr %{key}.k" for key in arrays)

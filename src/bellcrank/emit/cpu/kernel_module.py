@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 
 from bellcrank.emit.llvm import column_code, sincos
+from bellcrank.emit.llvm.column_layout import NO_COLUMNS
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, library_declarations, prefetch_function, uncached_rows
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.output_layout import NO_COLUMNS
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, WINDOW_NODES, chunks, items, order, split_trig
 from bellcrank.graph import Graph
 from bellcrank.graph.columns import outline_columns

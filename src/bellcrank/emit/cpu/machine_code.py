@@ -105,13 +105,17 @@ class Library:
             raise CompileError(f'the compiled module has no symbol "{name}"; this is a bug in bellcrank.')
         return symbol_address
 
+    def set_pointer(self, name: str, address: int) -> None:
+        """Store `address` in the global pointer `name`."""
+        ctypes.c_void_p.from_address(self.address(name)).value = address
+
     def load_batch_module(self, object_code: bytes) -> int:
         """Load the batch module `object_code` (deferred_batch.py) once, connect both modules; return its code size."""
         with self._batch_lock:  # code that another thread may be running is not loaded again
             if self._batch_library is None:
                 batch_library = Library(object_code)
                 for caller, callee, name in ((batch_library, self, "one"), (self, batch_library, "many")):
-                    ctypes.c_void_p.from_address(caller.address(f"{name}.at")).value = callee.address(name)
+                    caller.set_pointer(f"{name}.at", callee.address(name))
                 self._batch_library = batch_library
         return code_size(object_code)
 

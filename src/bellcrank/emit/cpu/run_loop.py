@@ -31,7 +31,6 @@ from bellcrank.graph import Graph, Program
 from bellcrank.quoting import comment
 
 DONE, PAUSE, FULL, NEW, SWAPPED = 0, 1, 2, 3, 16
-NEWLINE = "\n"
 LONG_ROW_NUMBERS = 300  # numbers; longer rows are copied number by number, in a loop
 
 
@@ -266,7 +265,7 @@ def _store_all_lanes(program: Program, w: Writer, copy: Writer, observe: str, so
     for tile in tiles("row", R, (2 * TILE_COLUMNS, TILE_COLUMNS)):
         copied.store_tile(copy, tile, "%all.to", "%rows_lane", copied.load_tile(copy, tile, source_row, ""))
     return f"""even:
-{"".join(f"  {line}{NEWLINE}" for line in head)}  %all.same = icmp eq {counts} %all.n, {rotated}
+{copied.indented(head)}  %all.same = icmp eq {counts} %all.n, {rotated}
   %all.same.bits = bitcast {w.mask} %all.same to {bits}
   %all.bits = and {bits} %all.same.bits, %due.bits
   %all.is = icmp eq {bits} %all.bits, -1
@@ -278,7 +277,7 @@ all.put:
   %all.to = getelementptr i8, ptr %rows, i64 %all.o
   %all.n1 = add {counts} %all.n, {one_count}
   store {counts} %all.n1, ptr %counts, align 8
-{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first_line:])}  br label %stored
+{copied.indented(copy.lines[first_line:])}  br label %stored
 """
 
 
@@ -306,7 +305,7 @@ feed.all:
   %one.line = fptosi {w.element} %one.first to i64
   %one.o = mul i64 %one.line, {program.nu * w.bytes}
   %one.from = getelementptr i8, ptr %inputs, i64 %one.o
-{"".join(f"  {line}{NEWLINE}" for line in copy.lines[first_line:])}  br label %fed
+{copied.indented(copy.lines[first_line:])}  br label %fed
 feed.each:
   br label %feed.lane
 {_lane_loop(program, w, "%feed.each")}"""

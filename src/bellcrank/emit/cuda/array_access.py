@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.llvm.lanes import Writer, indented
 
 PIECE_BYTES = 32 * 1024  # bytes of a column
 CACHE_LINE_BYTES = 128  # bytes of a cache line
@@ -35,11 +35,11 @@ class StridedArray:
 
     name: str
 
-    def emit_entry(self, w: Writer, row: str = "%row") -> None:
-        """Emit the address of the thread's row, whose index is the value `row`, with the writer `w`."""
+    def emit_entry(self, w: Writer) -> None:
+        """Emit the address of the thread's row, whose index is %row, with the writer `w`."""
         a = self.name
         w.do(f"%{a}.rows = zext i32 %{a}.row to i64")
-        w.do(f"%{a}.o = mul i64 {row}, %{a}.rows")
+        w.do(f"%{a}.o = mul i64 %row, %{a}.rows")
         w.do(f"%{a}.at = getelementptr {w.type}, ptr addrspace(1) %{a}, i64 %{a}.o")
         w.do(f"%{a}.columns = zext i32 %{a}.column to i64")
 
@@ -163,7 +163,7 @@ def prefetch_code(inputs: Mapping[str, int], kind: str, size: int, states: int, 
         for name, k in columns[turn::group]:
             lines += _piece(name, k, kind, states)
         lines.append("br label %own")
-    return "".join(f"  {line}\n" for line in [*lines, "own:"])
+    return indented([*lines, "own:"])
 
 
 def _cases(columns: int, group: int) -> str:

@@ -31,9 +31,8 @@ from bellcrank.emit.cuda.occupancy import (
 from bellcrank.emit.cuda.ptx import ThreadWriter, ptx
 from bellcrank.emit.cuda.register_pressure import HOIST_DISTANCE_UNITS, live_counts, low_pressure_order
 from bellcrank.emit.cuda.team import TeamDivision, single_thread_team, work
-from bellcrank.emit.cuda.thread_code import ThreadCode
-from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.cuda.thread_code import Units, emit_member
+from bellcrank.emit.llvm.lanes import Writer, indented
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import symbol
@@ -189,41 +188,20 @@ class BatchKernelText:
 
     def _member(self, w: Writer, member: int, stored: set[tuple[str, int]]) -> None:
         """Emit the code of one thread for its state; add to `stored` the output elements that it stores."""
-        plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
-        row = f"[{plan.states} x {w.type}]"
-        stores: dict[int, list[tuple[str, int]]] = {}
-        for name, k, x in self._results():
-            if isinstance(x, Node):
-                stores.setdefault(x.serial, []).append((name, k))
-
-        def mail(node: Node) -> str:
-            return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
+        arrays = self.arrays
 
         def read(node: Node) -> str:
-            if node.op != "input":
-                return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
             array = arrays[f"in_{symbol(node.args[0])}"]
             # volatile: otherwise LLVM would read the whole tile into registers at once
             word = "load volatile" if isinstance(array, TiledArray) else "load"
             return w.let(f"{word} {w.type}, {array.address(w, node.args[1])}", "x")
 
-        def put(name: str, k: int, value: str) -> None:
-            stored.add((name, k))
-            w.do(f"store {w.type} {value}, {arrays[name].address(w, k)}")
+        def put(place: tuple[str, int], value: str) -> None:
+            stored.add(place)
+            w.do(f"store {w.type} {value}, {arrays[place[0]].address(w, place[1])}")
 
-        def write(node: Node, value: str) -> None:
-            for name, k in stores.get(node.serial, ()):
-                put(name, k, value)
-            if node.serial in mailbox:
-                w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
-
-        first = plan.team.mailbox_rows + sum(plan.shared_slots[:member])
-        body = ThreadCode(self.units, w, read, write, plan.states, first, plan.shared_slots[member])
-        body.emit_steps(plan.spill_plans[member].steps)
-        if not member:
-            for name, k, x in self._results():
-                if not isinstance(x, Node) or x.op == "input":
-                    put(name, k, body.value(x))
+        results = [((name, k), x) for name, k, x in self._results()]
+        emit_member(self.plan, member, self.units, w, read, results, put)
 
     def _results(self) -> Iterator[tuple[str, int, Any]]:
         """Yield array name, index and value of every element of the outputs."""
@@ -244,7 +222,6 @@ class BatchKernelText:
         parameters = "".join(
             f", ptr addrspace(1) noalias %{a}, i32 %{a}.row, i32 %{a}.column" for a in self.arrays
         )  # fmt: skip
-        lines = "".join(f"  {line}\n" for line in w.lines)
         states, helped = self.plan.states, self.tiled or len(self.plan.team) > 1
         far = f"  %far = alloca [{self.plan.local_values} x {w.type}], align 8\n" if self.plan.local_values else ""
         return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {self._bounds} {{
@@ -262,7 +239,7 @@ class BatchKernelText:
   %parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %place
 {self._prefetch(w)}  br i1 {"true" if helped else "%mine"}, label %go, label %done
 go:
-{lines}  br label %done
+{indented(w.lines)}  br label %done
 done:
   ret void
 }}"""

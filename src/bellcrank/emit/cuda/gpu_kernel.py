@@ -10,7 +10,7 @@ an (n, rows) array); the result is then column-major, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +40,12 @@ class GpuKernel(Kernel):
 
     target = "cuda"
     share = MEMORY_SHARE
+
+    def __init__(self, about: About, ptx: Callable[[], str]) -> None:
+        """Describe the kernel by `about`, and by the function that returns its `ptx`."""
+        self._set_description(about)
+        self.threads, self.code_size, self._source = 1, 0, ptx
+        self.function = self.convert
 
     @property
     def tiles(self) -> Sequence[int]:
@@ -101,6 +107,28 @@ class GpuKernel(Kernel):
         if len(results) > 1:
             return dict(zip(self.signature.outputs, results, strict=True))
         return results[0] if results[0].ndim or on_gpu(results[0]) else results[0][()]
+
+    # -- for callers that launch kernels by address
+
+    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
+        """Launch the kernel in a stream of the caller, on dense row-major arrays.
+
+        Parameters
+        ----------
+        stream
+            Address of the CUDA stream.
+        rows
+            Number of states.
+        places
+            Addresses of the arrays, inputs first, then results.
+        """
+        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+        arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
+        self._launch_dense(stream, rows, arrays)
+
+    def _launch_dense(self, stream: int, rows: int, arrays: Sequence[int]) -> None:
+        """Launch the kernel on `arrays`: address, row stride and column stride of each."""
+        raise NotImplementedError
 
     # -- arrays of the GPU
 
@@ -254,10 +282,8 @@ class CudaKernel(GpuKernel):
 
     def __init__(self, about: About, texts: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Keep the texts of each layout ("strided", "tiled"); the parts are loaded on first use."""
-        self._set_description(about)
-        self.threads, self.texts, self.code_size = 1, texts, 0
-        self._source = lambda: "\n".join(t["ptx"] for t in texts["strided"])
-        self.function = self.convert
+        super().__init__(about, lambda: "\n".join(t["ptx"] for t in texts["strided"]))
+        self.texts = texts
         cupy()
 
     @cached_property
@@ -296,22 +322,9 @@ class CudaKernel(GpuKernel):
         """Number of threads that compute one state together."""
         return max(int(t["members"]) for t in self.texts["strided"])
 
-    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
-        """Launch the kernel in a stream of the caller, on dense row-major arrays.
-
-        Parameters
-        ----------
-        stream
-            Address of the CUDA stream.
-        rows
-            Number of states.
-        places
-            Addresses of the arrays, inputs first, then results.
-        """
-        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
-        numbers = [rows, *(x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1))]
+    def _launch_dense(self, stream: int, rows: int, arrays: Sequence[int]) -> None:
         for function in self.in_rows:
-            function.launch(stream, rows, numbers)
+            function.launch(stream, rows, [rows, *arrays])
 
     def launch(self, rows: int, given: Sequence[Any]) -> None:
         """Compute `rows` states; `given` has inputs and results as (rows, size)."""

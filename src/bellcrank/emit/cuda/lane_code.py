@@ -20,6 +20,7 @@ from itertools import accumulate
 
 from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.ptx import ThreadWriter, disable_unrolling, ptx
+from bellcrank.emit.llvm.lanes import indented
 from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, symbol
@@ -37,38 +38,6 @@ class LaneWriter(ThreadWriter):
         super().__init__(dtype, scarce=True)
         assert lanes == 1
         self.align = LANES * self.bytes  # bytes from one element to the next
-
-    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
-        """Emit a load from `pointer` and return its value.
-
-        Parameters
-        ----------
-        pointer
-            Address.
-        kind
-            LLVM type; empty for the type of the numbers.
-        align
-            Alignment in bytes; 0 for the size of a number.
-        """
-        return super().load(pointer, kind, align or self.bytes)
-
-    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
-        """Emit a store of `value` to `pointer`.
-
-        Parameters
-        ----------
-        value
-            Operand.
-        pointer
-            Address.
-        kind
-            LLVM type; empty for the type of the numbers.
-        align
-            Alignment in bytes; 0 for the size of a number.
-        volatile
-            Make the store volatile.
-        """
-        super().store(value, pointer, kind, align or self.bytes, volatile)
 
     def function(self, op: str, args: Sequence[str]) -> str:
         """Emit the elementary function `op` of the operands `args` and return its value."""
@@ -146,14 +115,13 @@ done:
 
 def _loop_function(name: str, parameters: str, w: LaneWriter) -> str:
     """Return a function whose lines are executed for every %k below %count."""
-    body = "".join(f"  {line}\n" for line in w.lines)
     return f"""define internal void @{name}({parameters}) noinline nounwind {{
 entry:
   %any = icmp ne i64 %count, 0
   br i1 %any, label %turn, label %done
 turn:
   %k = phi i64 [0, %entry], [%next, %turn]
-{body}  %next = add i64 %k, 1
+{indented(w.lines)}  %next = add i64 %k, 1
   %more = icmp ult i64 %next, %count
   br i1 %more, label %turn, label %done
 done:
@@ -192,14 +160,13 @@ def state_loop_code(graph: Graph, dtype: str = "float64") -> StateLoopCode:
         ),
         "br label %next",
     ]
-    body = "".join(f"  {line}\n" for line in lines)
     head = f"; {comment(graph.name)}: {graph.count().arithmetic} operations, a thread for each state\n"
     parts = [
         head + HEAD,
         sincos_function(dtype),
         copy_function(dtype),
         state_routines.text,
-        lane_kernel("many", arrays, workspace_arrays, w, body),
+        lane_kernel("many", arrays, workspace_arrays, w, indented(lines)),
     ]
     return StateLoopCode(disable_unrolling(ptx("\n".join(parts))), sum(workspace_arrays.values()))
 

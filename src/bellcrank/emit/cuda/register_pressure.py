@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.thread_code import Unit, Units
 from bellcrank.graph import Graph
 
 MAX_ROUNDS = 20  # iterations at most; it converges much earlier

@@ -5,7 +5,6 @@ The workspaces of its threads (lane_code.py) are for as many blocks as can be re
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -87,10 +86,8 @@ class StateKernel(GpuKernel):
     share = 0.5  # the rest is for the workspace
 
     def __init__(self, about: About, code: StateLoopCode) -> None:
-        self._set_description(about)
-        self.threads, self.code_size, self.room = 1, 0, code.room
-        self._source = lambda: code.ptx
-        self.function = self.convert
+        super().__init__(about, lambda: code.ptx)
+        self.room = code.room
         self.states = DeviceFunction(code.ptx, "many", LANES, 0, single_piece=True)
 
     @property
@@ -117,25 +114,10 @@ class StateKernel(GpuKernel):
         arrays = (x for a in given for x in (a, *map(np.uint32, strides(a))))
         self.states(count * LANES, np.int64(rows), *arrays, scratch_memory, np.int64(count))
 
-    # -- for callers that launch kernels by address
-
-    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
-        """Launch the kernel in a stream of the caller, on dense row-major arrays.
-
-        Parameters
-        ----------
-        stream
-            Address of the CUDA stream.
-        rows
-            Number of states.
-        places
-            Addresses of the arrays, inputs first, then results.
-        """
-        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+    def _launch_dense(self, stream: int, rows: int, arrays: Sequence[int]) -> None:
         count = affordable_blocks(rows, self.states, self.room, self.signature.dtype)
         with stream_context(stream):  # only the next allocation in this stream may reuse the memory
             scratch_memory = allocate_workspace(count, self.room, self.signature.dtype)
-            arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
             self.states.launch(stream, count * LANES, [rows, *arrays, array_address(scratch_memory), count])
 
     @property

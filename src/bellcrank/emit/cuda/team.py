@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bellcrank.emit.cuda.register_pressure import hoist_loads, live_counts
-from bellcrank.emit.cuda.thread_code import SpillPlan, plan_spills
-from bellcrank.emit.cuda.units import BARRIER, Unit, Units
+from bellcrank.emit.cuda.thread_code import BARRIER, SpillPlan, Unit, Units, plan_spills
 from bellcrank.graph import Node
 from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule

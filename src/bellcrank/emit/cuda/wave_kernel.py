@@ -70,10 +70,7 @@ class WaveKernel(GpuKernel):
     """Kernel called with arrays, in which the whole GPU computes each state."""
 
     def __init__(self, about: About, code: WaveText) -> None:
-        self._set_description(about)
-        self.threads, self.code_size = 1, 0
-        self._source = lambda: code.ptx
-        self.function = self.convert
+        super().__init__(about, lambda: code.ptx)
         (output,) = self.signature.outputs.values()
         sizes = {name: shape[0] for name, shape in self.signature.inputs.items()}
         self.engine = WaveEngine(code, sizes, output[0], self.signature.dtype)

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from bellcrank.emit.cuda.occupancy import TeamPlan
 from bellcrank.emit.cuda.register_pressure import hoist_loads
 from bellcrank.emit.cuda.team import BARRIER_COST, Team, work
-from bellcrank.emit.cuda.thread_code import ThreadCode
-from bellcrank.emit.cuda.units import BARRIER, Unit, Units
+from bellcrank.emit.cuda.thread_code import BARRIER, Unit, Units, emit_member
+from bellcrank.emit.llvm.lanes import indented
 from bellcrank.emit.llvm.loop_code import LoopCode
-from bellcrank.graph import Node
 from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.loops.statements import Block, Element, Procedure
 
@@ -171,38 +170,14 @@ class TeamLoop:
             w.do(f"member{member}:")
             self._member(member)
             w.do("br label %done")
-        lines = [line if line.endswith(":") else f"  {line}" for line in (*w.lines, "done:")]
         head = f"define internal void @{self.name}({code.parameters}, i64 %b, i32 %member, i32 %lane)"
-        return "\n".join([f"{head} noinline nounwind convergent {{", "bundle:", *lines, "  ret void", "}"])
+        return f"{head} noinline nounwind convergent {{\nbundle:\n{indented(w.lines)}done:\n  ret void\n}}"
 
     def _member(self, member: int) -> None:
-        w, block, plan = self.w, self.block, self.plan
-        row, mailbox = f"[{LANES} x {w.type}]", plan.team.mailbox
-        results = list(block.graph.outputs["y"].flat)
-        places = [(results[k], to) for k, to in block.writes if isinstance(to, Element)]
-        stores: dict[int, list[Element]] = {}
-        for x, place in places:
-            if isinstance(x, Node):
-                stores.setdefault(x.serial, []).append(place)
-
-        def mail(node: Node) -> str:
-            return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
-
-        def read(node: Node) -> str:
-            if node.op != "input":
-                return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
-            return self.code.read(block.reads[node.args[1]], w)
-
-        def write(node: Node, value: str) -> None:
-            for place in stores.get(node.serial, ()):
-                self.code.write(value, place, w)
-            if node.serial in mailbox:
-                w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
-
-        first = plan.team.mailbox_rows + sum(plan.shared_slots[:member])
-        thread_code = ThreadCode(Units(block.graph), w, read, write, LANES, first, plan.shared_slots[member])
-        thread_code.emit_steps(plan.spill_plans[member].steps)
-        if not member:
-            for x, place in places:
-                if not isinstance(x, Node) or x.op == "input":
-                    self.code.write(thread_code.value(x), place, w)
+        w, code, block = self.w, self.code, self.block
+        values = list(block.graph.outputs["y"].flat)
+        results = [(to, values[k]) for k, to in block.writes if isinstance(to, Element)]
+        emit_member(
+            self.plan, member, Units(block.graph), w, lambda node: code.read(block.reads[node.args[1]], w),
+            results, lambda place, value: code.write(value, place, w),
+        )  # fmt: skip

@@ -17,7 +17,7 @@ from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
-    from bellcrank.emit.llvm.column_tiles import RowAssignment
+    from bellcrank.emit.llvm.column_layout import RowAssignment
     from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 
 from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
-from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
@@ -270,7 +270,7 @@ class LLVMPrinter:
 
     def body_text(self) -> str:
         """Return the lines of the body."""
-        return "".join(f"  {line}\n" for line in self._lines)
+        return lanes.indented(self._lines)
 
     @property
     def _lines(self) -> list[str]:

@@ -31,6 +31,7 @@ class LinkedModule:
     code: bytes
     heap: int  # address of the heap
     imports: tuple[str, ...]  # functions that the loader must provide
+    slots: int = 0  # elements of the workspace that the loader must provide
 
 
 class ByteReader:

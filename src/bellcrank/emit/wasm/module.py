@@ -11,13 +11,13 @@ cosines are provided by the loader (JavaScript's Math).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bellcrank.emit.cpu import run_loop
 from bellcrank.emit.llvm.host import compile_for_other
 from bellcrank.emit.llvm.lanes import Writer, library_declarations
 from bellcrank.emit.llvm.subroutines import routines
-from bellcrank.emit.wasm.linker import link
+from bellcrank.emit.wasm.linker import LinkedModule, link
 from bellcrank.graph import Graph, Program
 
 # Items in a function: values in locals need no memory traffic. For the excavator with its linkage, 3000 instead would
@@ -51,17 +51,7 @@ done:
 """
 
 
-@dataclass(frozen=True)
-class WasmModule:
-    """Module with the sizes that its loader needs."""
-
-    code: bytes
-    heap: int
-    slots: int  # elements of the workspace
-    imports: tuple[str, ...]
-
-
-def wasm_module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> WasmModule:
+def wasm_module(program: Program | None, graphs: Mapping[str, Graph], heap: int) -> LinkedModule:
     """Return the module of a program, of functions, or of both.
 
     Parameters
@@ -82,5 +72,4 @@ def wasm_module(program: Program | None, graphs: Mapping[str, Graph], heap: int)
     llvm_text = (SINCOS + code.text).replace("@llvm.fma.", "@llvm.fmuladd.")
     exports = loops | {name: code.names[name] for name in graphs}
     object_code = compile_for_other(llvm_text, TRIPLE, cpu="generic", features=FEATURES, reloc="static")
-    linked_module = link(object_code, exports, heap + 8 * code.slots)
-    return WasmModule(linked_module.code, linked_module.heap, code.slots, linked_module.imports)
+    return replace(link(object_code, exports, heap + 8 * code.slots), slots=code.slots)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.realtime_block import KEPT_EVENTS, bin_edges
+from bellcrank.emit.cpu.realtime_loop import KEPT_EVENTS, bin_edges
 from bellcrank.sim.realtime.deadline_text import full_text
 
 Array = np.ndarray[Any, Any]
