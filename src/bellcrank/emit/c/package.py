@@ -38,6 +38,7 @@ from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.version import __version__
 
 STRUCT_NAMES = ("state", "inputs", "parameters", "outputs", "rates")  # structs
+LOCAL_ARRAYS = {"s": "state", "u": "inputs", "p": "free_numbers"}  # by struct parameter
 FUNCTION_NAMES = ("rest", "init", "start", "step", "output", "rate", "advance")  # functions beside those of graphs
 
 
@@ -54,12 +55,9 @@ class Package:
     ) -> None:
         if dtype not in REAL_TYPES:
             raise InputError(unknown("dtype", dtype, REAL_TYPES))
-        self.name, self.stepper, self.dtype, self.columns = (
-            source(name)[:MAX_LABEL_LENGTH],  # identifiers with this prefix must differ within C99's 63 characters
-            stepper,
-            dtype,
-            columns or {},
-        )
+        # Identifiers with this prefix must differ within C99's 63 characters.
+        self.name = source(name)[:MAX_LABEL_LENGTH]
+        self.stepper, self.dtype, self.columns = stepper, dtype, columns or {}
         self.real = REAL_TYPES[dtype][0]
         origin = f"in C99, {self.real}; made by bellcrank {__version__}"
         self.title, self.heading = f"{comment(name)} {origin}", f"{markdown(name)} {origin}"
@@ -92,14 +90,8 @@ class Package:
         if s is None:
             return {}
         rates = [Member(m.name, f"{m.unit or 1}/s") for m in s.state[1 : 1 + s.size]]
-        members_by_struct = {
-            "state": s.state,
-            "inputs": s.inputs,
-            "parameters": s.parameters,
-            "outputs": s.outputs,
-            "rates": rates,
-        }
-        return {word: members for word, members in members_by_struct.items() if members}
+        members_of_structs = zip(STRUCT_NAMES, (s.state, s.inputs, s.parameters, s.outputs, rates), strict=True)
+        return {word: members for word, members in members_of_structs if members}
 
     def struct(self, word: str, members: Sequence[Member]) -> str:
         """Return the definition of the struct `word` with its `members`."""
@@ -122,21 +114,16 @@ class Package:
         state
             Qualifier of s.
         """
-        kinds = {
-            "s": f"{state}{self.name}_state",
-            "u": f"{const}{self.name}_inputs",
-            "p": f"{const}{self.name}_parameters",
-        }
-        return ", ".join(f"{kind} *{x}" for x, kind in kinds.items() if x in self.struct_parameters)
+        return ", ".join(f"{state if x == 's' else const}{self.name}_{word} *{x}" for x, word in self.parameter_structs)
 
     @property
     def struct_parameters(self) -> list[str]:
         """Names of the struct parameters that exist."""
-        return ["s", *(x for x, word in (("u", "inputs"), ("p", "parameters")) if word in self.structs)]
+        return [x for x, _ in self.parameter_structs]
 
     def arguments(self, graph: Graph) -> list[str]:
         """Return the arguments of the function of `graph`, by the names of the local arrays."""
-        known = {"t": "state", "y": "state + 1", "s": "state", "u": "inputs", "p": "free_numbers", "signs": "status"}
+        known = {"t": "state", "y": "state + 1", "signs": "status", **LOCAL_ARRAYS}
         return [known[x] for x in graph.inputs]
 
     @property
@@ -160,7 +147,7 @@ class Package:
     @property
     def arrays(self) -> dict[str, str]:
         """Names of the local arrays that s, u and p are copied to."""
-        return {x: {"s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in self.struct_parameters}
+        return {x: LOCAL_ARRAYS[x] for x in self.struct_parameters}
 
     # -- files
 
@@ -225,10 +212,8 @@ class Package:
         yield self.function(
             heads["advance"], step_statements(s, self.real, suffix, list(arrays.values()), self.call_on_array)
         )
-        rest_call, start_call = (
-            f"{name}_rest({', '.join(arrays.values())});",
-            f"{name}_start({', '.join(self.struct_parameters)});",
-        )
+        rest_call = f"{name}_rest({', '.join(arrays.values())});"
+        start_call = f"{name}_start({', '.join(self.struct_parameters)});"
         yield self.function(heads["init"], [*declarations, rest_call, *written, start_call])
         yield self.function(heads["start"], [after, *read, self.call("begin", "next"), back])
         advance_call = f"status = {name}_advance({', '.join(arrays.values())});"
@@ -242,7 +227,7 @@ class Package:
     @property
     def parameter_structs(self) -> list[tuple[str, str]]:
         """Struct parameters, and the struct of each."""
-        return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.struct_parameters]
+        return [(x, word) for x, word in zip("sup", STRUCT_NAMES, strict=False) if word in self.structs]
 
     def call(self, word: str, *results: str) -> str:
         """Return the call of a graph of the Program, named `word`, on the array `state`, with its `results`."""

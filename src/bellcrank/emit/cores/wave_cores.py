@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.handover_worker import LINE_BYTES, messages_start, shared_address
 from bellcrank.emit.cpu import kernel_module, recursion_module
-from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.host import host
-from bellcrank.emit.llvm.lanes import library_declarations
 from bellcrank.emit.llvm.wave_functions import Phase, Waves
 from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
@@ -152,11 +150,10 @@ class WaveSharing:
         arrays = kernel_module.array_names(r)
         workspace = kernel_module.workspace_text(0, waves.w)
         operations = f"{r.count().arithmetic} operations, {waves.lanes} lanes of {waves.dtype}"
+        title = f"{comment(r.name)} on {processors} cores: {operations}"
         return "\n".join(
             [
-                f"; {comment(r.name)} on {processors} cores: {operations}",
-                sincos.definition(waves.lanes, waves.dtype),
-                *library_declarations(waves.w),
+                *kernel_module.module_head(title, waves.lanes, waves.dtype),
                 waves.text(),
                 recursion_module.checked_state_function(r, waves),
                 kernel_module.state_function(r, waves.size, waves.w, "alone"),

@@ -21,7 +21,7 @@ from bellcrank.emit.llvm import lanes as copied
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
-from bellcrank.emit.llvm.subroutines import sign_bits, tick_routines
+from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, sign_bits, tick_routines
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 
@@ -236,23 +236,6 @@ return:
   ret i64 %result
 }}"""
 
-
-COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
-begin:
-  %some = icmp ne i64 %n, 0
-  br i1 %some, label %one, label %end
-one:
-  %k = phi i64 [0, %begin], [%k.next, %one]
-  %a = getelementptr double, ptr %from, i64 %k
-  %x = load double, ptr %a, align 8
-  %b = getelementptr double, ptr %to, i64 %k
-  store double %x, ptr %b, align 8
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %n
-  br i1 %more, label %one, label %end
-end:
-  ret void
-}"""
 
 # A number is not finite if all bits of its exponent are set.
 ODD_FUNCTION = """define i64 @odd(i64 %n, ptr %u) nounwind {

@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer, indented
-from bellcrank.emit.llvm.subroutines import begin_function, tick_routines
+from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, begin_function, tick_routines
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
@@ -169,22 +169,6 @@ define internal void @note(ptr %bins, ptr %stats, i64 %given) nounwind {
   %sum = load i64, ptr %sum.at, align 8
   %sum1 = add i64 %sum, %x
   store i64 %sum1, ptr %sum.at, align 8
-  ret void
-}"""
-
-COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %done, label %loop
-loop:
-  %k = phi i64 [0, %0], [%next, %loop]
-  %a = getelementptr double, ptr %from, i64 %k
-  %x = load double, ptr %a, align 8
-  %b = getelementptr double, ptr %to, i64 %k
-  store double %x, ptr %b, align 8
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
   ret void
 }"""
 

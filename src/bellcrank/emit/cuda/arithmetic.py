@@ -51,17 +51,6 @@ class Arithmetic:
             return str(special(*args))
         return self.w.let(IR_TEMPLATES[name].format(*args, t=self.t, m=self.w.mangled, b="i1"), "v")
 
-    def fma(self, a: str, b: str, c: str) -> str:
-        """Emit the fused multiply-add a * b + c and return its value.
-
-        Parameters
-        ----------
-        a, b, c
-            Operands.
-        """
-        t = self.t
-        return self.w.let(f"call {t} @llvm.fma.{self.w.mangled}({t} {a}, {t} {b}, {t} {c})", "v")
-
     def where(self, condition: str, yes: str, no: str) -> str:
         """Emit a select: the value `yes` if `condition` holds, otherwise `no`."""
         return self.op("where", condition, yes, no)
@@ -70,7 +59,7 @@ class Arithmetic:
         """Emit a polynomial in `x` by Horner's rule; `coefficients` are ordered from the lowest degree."""
         value = self.constant(coefficients[-1])
         for c in coefficients[-2::-1]:
-            value = self.fma(value, x, self.constant(c))
+            value = self.w.fma(value, x, self.constant(c))
         return value
 
     # -- division
@@ -83,9 +72,9 @@ class Arithmetic:
         first = self.w.let(f"call double @llvm.nvvm.rcp.approx.ftz.d(double {b})", "v")
         r = first
         for _ in range(2):
-            r = self.fma(r, self.fma(less, r, one), r)
+            r = self.w.fma(r, self.w.fma(less, r, one), r)
         q = self.op("mul", a, r)
-        q = self.fma(r, self.fma(less, q, a), q)
+        q = self.w.fma(r, self.w.fma(less, q, a), q)
         fails = self.w.let(f"fcmp uno double {q}, {q}")
         return self.where(fails, self.op("mul", a, first), q)
 
@@ -95,20 +84,20 @@ class Arithmetic:
         """Emit the sine and cosine of the angle `x` (rad) and return both values."""
         w, form, integer_type = self.w, PRECISIONS[self.w.dtype], f"i{self.bits}"
         shift = self.constant(ROUNDING_SHIFT[w.dtype])
-        shifted = self.fma(x, self.constant_bits(form.two_over_pi), shift)
+        shifted = self.w.fma(x, self.constant_bits(form.two_over_pi), shift)
         less, r = self.op("neg", self.op("sub", shifted, shift)), x
         for part in form.pi_over_2:
-            r = self.fma(less, self.constant_bits(part), r)
+            r = self.w.fma(less, self.constant_bits(part), r)
         z = self.op("mul", r, r)
 
         def horner(coefficients: Sequence[str]) -> str:
             value = self.constant_bits(coefficients[-1])
             for c in coefficients[-2::-1]:
-                value = self.fma(value, z, self.constant_bits(c))
+                value = self.w.fma(value, z, self.constant_bits(c))
             return value
 
-        s = self.fma(self.op("neg", self.op("mul", r, z)), horner(form.sine), r)
-        c = self.fma(self.fma(horner(form.cosine), z, self.constant(-0.5)), z, self.constant(1.0))
+        s = self.w.fma(self.op("neg", self.op("mul", r, z)), horner(form.sine), r)
+        c = self.w.fma(self.w.fma(horner(form.cosine), z, self.constant(-0.5)), z, self.constant(1.0))
         low = w.let(f"bitcast {self.t} {shifted} to {integer_type}")
         quadrant = w.let(f"trunc i64 {low} to i32") if self.bits == 64 else low
         odd = w.let(f"icmp ne i32 {w.let(f'and i32 {quadrant}, 1')}, 0")
@@ -135,9 +124,9 @@ class Arithmetic:
         limit = 750.0 if dtype == "float64" else 105.0  # beyond this the result is 0 or infinite
         clipped = self.op("minimum", self.op("maximum", x, self.constant(-limit)), self.constant(limit))
         shift = self.constant(ROUNDING_SHIFT[dtype])
-        k = self.op("sub", self.fma(clipped, self.constant(1.0 / math.log(2.0)), shift), shift)
+        k = self.op("sub", self.w.fma(clipped, self.constant(1.0 / math.log(2.0)), shift), shift)
         less = self.op("neg", k)
-        r = self.fma(less, self.constant(low), self.fma(less, self.constant(high), clipped))
+        r = self.w.fma(less, self.constant(low), self.w.fma(less, self.constant(high), clipped))
         value = self.polynomial(r, [1.0 / math.factorial(n) for n in range(SERIES_TERMS[dtype]["exp"] + 1)])
         n = w.let(f"fptosi {self.t} {k} to {integer_type}")
         half = w.let(f"ashr {integer_type} {n}, 1")
@@ -173,8 +162,8 @@ class Arithmetic:
         z = self.op("mul", s, s)
         series = self.polynomial(z, [2.0 / (2 * n + 1) for n in range(SERIES_TERMS[dtype]["log"] + 1)])
         high, low = LN2[dtype]
-        value = self.fma(
-            exponent, self.constant(high), self.fma(exponent, self.constant(low), self.op("mul", s, series))
+        value = self.w.fma(
+            exponent, self.constant(high), self.w.fma(exponent, self.constant(low), self.op("mul", s, series))
         )
         infinite = self.constant(math.inf)
         value = self.where(w.let(f"fcmp oeq {self.t} {x}, {infinite}"), infinite, value)

@@ -210,10 +210,6 @@ class BatchKernelText:
             for k, x in zip(indices, array.flat, strict=True):
                 yield f"out_{symbol(name)}", k, x
 
-    @property
-    def _bounds(self) -> str:
-        return f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
-
     def _kernel_around(self, w: Writer) -> str:
         """Return the kernel around the code.
 
@@ -224,7 +220,8 @@ class BatchKernelText:
         )  # fmt: skip
         states, helped = self.plan.states, self.tiled or len(self.plan.team) > 1
         far = f"  %far = alloca [{self.plan.local_values} x {w.type}], align 8\n" if self.plan.local_values else ""
-        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {self._bounds} {{
+        bounds = f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
+        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {bounds} {{
 {far}  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %member = lshr i32 %tid, {states.bit_length() - 1}

@@ -65,6 +65,11 @@ def copy_function(dtype: str) -> str:
     return _loop_function("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
 
 
+def lane_module(head: str, dtype: str, *parts: str) -> str:
+    """Return the module of `parts`, with the functions @sincos and @copied for `dtype`, after the comment `head`."""
+    return "\n".join([head + HEAD, sincos_function(dtype), copy_function(dtype), *parts])
+
+
 def lane_kernel(name: str, parameters: str, workspace_arrays: Mapping[str, int], w: LaneWriter, body: str) -> str:
     """Return the kernel @name(i64 n, parameters, ptr workspace, i64 blocks).
 
@@ -161,14 +166,9 @@ def state_loop_code(graph: Graph, dtype: str = "float64") -> StateLoopCode:
         "br label %next",
     ]
     head = f"; {comment(graph.name)}: {graph.count().arithmetic} operations, a thread for each state\n"
-    parts = [
-        head + HEAD,
-        sincos_function(dtype),
-        copy_function(dtype),
-        state_routines.text,
-        lane_kernel("many", arrays, workspace_arrays, w, indented(lines)),
-    ]
-    return StateLoopCode(disable_unrolling(ptx("\n".join(parts))), sum(workspace_arrays.values()))
+    kernel = lane_kernel("many", arrays, workspace_arrays, w, indented(lines))
+    text = lane_module(head, dtype, state_routines.text, kernel)
+    return StateLoopCode(disable_unrolling(ptx(text)), sum(workspace_arrays.values()))
 
 
 def _locate_state(a: str, w: LaneWriter) -> list[str]:

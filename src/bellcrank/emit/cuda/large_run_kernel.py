@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cuda.lane_code import HEAD, LANES, LaneWriter, copy_function, lane_kernel, sincos_function
+from bellcrank.emit.cuda.lane_code import LANES, LaneWriter, lane_kernel, lane_module
 from bellcrank.emit.cuda.ptx import disable_unrolling, ptx
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS, needs_start
 from bellcrank.emit.llvm.subroutines import Routines, call_go, call_text, sign_bits, tick_routines
@@ -61,14 +61,7 @@ class LargeRunKernel:
         tick = self.program.tick
         head = f"; {comment(tick.name)}: {self.program.size} numbers of state, a thread for each run\n"
         feed = [_feed(self.program, LaneWriter(1, self.dtype))] if self.program.nu else []
-        parts = [
-            sincos_function(self.dtype),
-            copy_function(self.dtype),
-            self.routines.text,
-            *feed,
-            _run(self, LaneWriter(1, self.dtype)),
-        ]
-        return "\n".join([head + HEAD, *parts])
+        return lane_module(head, self.dtype, self.routines.text, *feed, _run(self, LaneWriter(1, self.dtype)))
 
     @cached_property
     def ptx(self) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bellcrank.emit.cuda.arithmetic import Arithmetic
@@ -267,15 +267,8 @@ class ThreadCode:
         Slots of this body begin at `first_slot`; those numbered `shared_slots` or higher lie in local memory instead,
         at %far.
         """
-        self.units, self.w, self.read, self.write, self.threads, self.first_slot = (
-            units,
-            w,
-            read,
-            write,
-            threads,
-            first_slot,
-        )
-        self.shared_slots = shared_slots
+        self.units, self.w, self.read, self.write, self.threads = units, w, read, write, threads
+        self.first_slot, self.shared_slots = first_slot, shared_slots
         self.arithmetic = Arithmetic(w)
         self.names: dict[int, str] = {}
 
@@ -333,7 +326,7 @@ class ThreadCode:
         product = self.units.fused_product(node)
         if product is None:
             return self.arithmetic.op(node.op, *(self.value(a) for a in node.args))
-        return fused(node, product, self.value, partial(self.arithmetic.op, "neg"), self.arithmetic.fma)
+        return fused(node, product, self.value, self.w)
 
 
 def emit_member(

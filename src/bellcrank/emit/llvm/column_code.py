@@ -123,12 +123,10 @@ class ColumnCode:
     def printers(self) -> list[LLVMPrinter]:
         """One printer for each of the columns or vectors that are processed together."""
         w = self.w
-        printers = [
-            LLVMPrinter(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}) for _ in range(self.parallel_count)
+        return [
+            LLVMPrinter(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}, w=w)
+            for _ in range(self.parallel_count)
         ]
-        for s in printers:
-            s.w = w
-        return printers
 
     @cached_property
     def sum_tiles(self) -> list[SumTile]:

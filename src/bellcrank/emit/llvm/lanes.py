@@ -134,6 +134,15 @@ class Writer:
             result = self.let(f"insertelement {self.type} {result}, {self.element} {value}, i64 {lane}", "v")
         return result
 
+    def negative(self, x: str) -> str:
+        """Return the negative of the value `x`."""
+        return self.let(f"fneg {self.type} {x}")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """Return the fused multiply-add `a` * `b` + `c`."""
+        t = self.type
+        return self.let(f"call {t} @llvm.fma.{self.mangled}({t} {a}, {t} {b}, {t} {c})", "v")
+
     def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
         """Return the `lanes` of the concatenation of vectors `a` and `b` of the IR type `kind`."""
         mask = ", ".join(f"i32 {i}" for i in lanes)

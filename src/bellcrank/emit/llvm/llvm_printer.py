@@ -55,6 +55,7 @@ class LLVMPrinter:
         called: Mapping[int, tuple[str, int]] | None = None,
         columns: ColumnCalls = NO_COLUMNS,
         registers: int = 0,
+        w: Writer | None = None,
     ) -> None:
         """Prepare to print a graph.
 
@@ -79,10 +80,12 @@ class LLVMPrinter:
             Loops over columns that the graph calls.
         registers
             Registers of the processor, to allocate them here (register_allocation.py); 0 to leave allocation to LLVM.
+        w
+            Writer of the lines; by default a new one.
         """
         self.graph, self.trig_width, self.chunks, self.prologue = graph, trig_width, chunks, prologue
         self.registers = registers
-        self.w = Writer(width, dtype, pool=bool(prologue))
+        self.w = w or Writer(width, dtype, pool=bool(prologue))
         self.slots: dict[int, int] = {}  # node -> slot in the workspace
         self.called, self.column_calls = called, columns
         self.loop_functions: list[str] = []  # functions of the loops over columns that were called
@@ -378,26 +381,14 @@ class LLVMPrinter:
         """Emit the operation of `node`, fused with a product where possible; return the name of its value."""
         product = self.products.get(node.serial)
         if product is not None:
-            return self._multiply_add(node, product)
+            return fused(node, product, self.value, self.w)
         if self.negates(node):
             inner = node.operands[0]
-            return self._multiply_add(inner, self.products[inner.serial], minus=True)
+            return fused(inner, self.products[inner.serial], self.value, self.w, minus=True)
         args = [self.value(a) for a in node.args]
         if node.op in LIBRARY_ARITY:
             return self.w.function(node.op, args)
         return self.w.let(IR_TEMPLATES[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
-
-    def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
-        """Emit a sum with its product; with `minus` the negative of it."""
-        w, t = self.w, self.w.type
-        return fused(
-            node,
-            product,
-            self.value,
-            lambda x: w.let(f"fneg {t} {x}"),
-            lambda x, y, z: w.let(f"call {t} @llvm.fma.{w.mangled}({t} {x}, {t} {y}, {t} {z})", "v"),
-            minus,
-        )
 
     def _trig(self, item: Item) -> None:
         """Store the angles in the workspace and call @sincos once; results stay there until they are used."""
@@ -486,14 +477,7 @@ def single_use_products(graph: Graph, uses: Mapping[int, int]) -> dict[int, Node
     return products
 
 
-def fused(
-    node: Node,
-    product: Node,
-    value: Callable[[Node | float], str],
-    negative: Callable[[str], str],
-    multiply_add: Callable[[str, str, str], str],
-    minus: bool = False,
-) -> str:
+def fused(node: Node, product: Node, value: Callable[[Node | float], str], w: Writer, minus: bool = False) -> str:
     """Emit a sum with its product, x y + z, x y - z or z - x y, rounded once; return the name of its value.
 
     Parameters
@@ -504,10 +488,8 @@ def fused(
         The operand x y.
     value
         Returns the name of an operand.
-    negative
-        Emits a negation.
-    multiply_add
-        Emits x y + z.
+    w
+        Writer.
     minus
         True for the negative of it.
     """
@@ -515,7 +497,7 @@ def fused(
     x, y = map(value, product.args)
     z = value(b if a is product else a)
     if (node.op == "sub" and a is product) is not minus:
-        z = negative(z)
+        z = w.negative(z)
     if (node.op == "sub" and a is not product) is not minus:
-        y = negative(y)
-    return multiply_add(x, y, z)
+        y = w.negative(y)
+    return w.fma(x, y, z)

@@ -241,8 +241,7 @@ class LoopCode:
             Then the values of the same turns.
         """
         known, self.known = self.known, dict(self.known)
-        printer = LLVMPrinter(b.graph, w.lanes, self.trig_width, w.dtype, [], called={})
-        printer.w = w
+        printer = LLVMPrinter(b.graph, w.lanes, self.trig_width, w.dtype, [], called={}, w=w)
         for n in order(b.graph):
             if n.op == "input":
                 x = b.reads[n.args[1]]
