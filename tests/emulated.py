@@ -182,6 +182,5 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: RESIDENT)
     monkeypatch.setattr("bellcrank.sim.run.gpu_runs.DeviceFunction", Function)
     monkeypatch.setattr("bellcrank.sim.settings.unavailable_reason", lambda: "")
-    for module in ("run_kernel", "large_run_kernel"):
-        monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.ptx", lambda text, promote=False: text)
+    monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.ptx", lambda text, promote=False: text)
     return memory

@@ -113,7 +113,7 @@ NOT_LOWERED: dict[str, str] = {
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
         dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
         emit.cores.multicore_kernel: MIN_SPEEDUP
-        emit.llvm.software_pipelining: INTERLEAVED_ANGLES
+        emit.llvm.calls: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
         emit.llvm.loop_code: TURNS_AT_ONCE
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
@@ -140,7 +140,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
         emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
-        emit.wasm.linker: PAGE_BYTES
+        emit.wasm.module: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS
         sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
@@ -173,7 +173,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS
         emit.equations.polynomial: EXPONENT_BITS
-        emit.wasm.linker: DATA DATA_COUNT IMPORT
+        emit.wasm.module: DATA DATA_COUNT IMPORT
         graph.action: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
         sim.system.rolled_element_forces: FRAME_NUMBERS

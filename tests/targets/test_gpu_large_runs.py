@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 import gpu_runs
-from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
+from bellcrank.emit.cuda.run_kernel import LargeRunKernel
 from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.stepper import gpu_stepper  # loaded before fixtures replace what it imports from CuPy

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.c99 import build_routines, routines_code
 from bellcrank.emit.c.exported_program import ExportedProgram, Member
-from bellcrank.emit.c.package_templates import (
+from bellcrank.emit.c.package_text import (
     CMAKE,
     EXAMPLE,
     FIXED_STATUS,
@@ -22,6 +22,7 @@ from bellcrank.emit.c.package_templates import (
     PROGRAM,
     README,
     STATUS,
+    step_statements,
 )
 from bellcrank.emit.c.routine import (
     MAX_LABEL_LENGTH,
@@ -31,7 +32,6 @@ from bellcrank.emit.c.routine import (
     Routine,
     unique_name,
 )
-from bellcrank.emit.c.step_function import step_statements
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, identifier, markdown, source

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bellcrank.emit.cuda.arithmetic import Arithmetic
-from bellcrank.emit.cuda.ptx import ThreadWriter, disable_unrolling, ptx
+from bellcrank.emit.cuda.ptx import Arithmetic, ThreadWriter, disable_unrolling, ptx
 from bellcrank.emit.llvm.lanes import indented
 from bellcrank.emit.llvm.subroutines import routines
 from bellcrank.graph import Graph

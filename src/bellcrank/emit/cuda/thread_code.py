@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from bellcrank.emit.cuda.arithmetic import Arithmetic
+from bellcrank.emit.cuda.ptx import Arithmetic
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.llvm_printer import fused, single_use_products, use_counts
 from bellcrank.emit.llvm.register_allocation import RegisterFile

@@ -37,7 +37,7 @@ def _packed(x: Array | str | int) -> Any:
     return text if isinstance(x, str) else [str(x.dtype), list(x.shape), text]
 
 
-def _unpacked(x: Any) -> Array | str | int:
+def _unpacked(x: Any) -> Any:
     if isinstance(x, int):
         return x
     raw = zlib.decompress(base64.b64decode(x if isinstance(x, str) else x[2]))

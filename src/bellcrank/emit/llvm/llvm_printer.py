@@ -4,7 +4,7 @@ Values that outlive a chunk (see scheduling.py), and all sines and cosines, live
 a sum that is finite exactly if the inputs are (or so large that they should be checked): thus a batch detects a NaN at
 almost no cost.
 
-Calls are in calls.py, and software pipelining between blocks of states is in software_pipelining.py.
+Calls, and software pipelining between blocks of states, are in calls.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm import calls, lanes
 from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
@@ -72,7 +72,7 @@ class LLVMPrinter:
         chunks
             Items of each chunk; each becomes a function.
         prologue
-            Items that the block before executed for this one, see software_pipelining.py.
+            Items that the block before executed for this one, see calls.py.
         called
             For a routine (emit/llvm/subroutines.py), the name and the workspace slots of each function it may call, by
             id of the graph; None otherwise.
@@ -180,25 +180,23 @@ class LLVMPrinter:
         last_chunk = {n.serial: k for k, chunk in enumerate(self.chunks) for item in chunk for n in self.reads(item)}
         if self.prologue:
             inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
-            functions.append(
-                self._function_text(f"{name}_first", f"ptr noalias %ws, {inputs}", software_pipelining.prologue(self))
-            )
+            functions.append(self._function_text(f"{name}_first", f"ptr noalias %ws, {inputs}", calls.prologue(self)))
         for k, chunk in enumerate(self.chunks):
             self._print_chunk(k, chunk, last_chunk)
-            pipelining_end = software_pipelining.interleave_next_block(self, name) if self.prologue else ""
+            pipelining_end = calls.interleave_next_block(self, name) if self.prologue else ""
             ended = [(serial, slot) for serial, slot in self.slots.items() if last_chunk.get(serial) == k and slot > 0]
             self.free_slots += [slot for serial, slot in ended if serial not in self.result_slots.residents]
             if k + 1 < len(self.chunks):
                 functions.append(self._function_text(f"{name}_{k}", parameters, self.body_text()))
         called_chunks = [] if apart else range(len(self.chunks) - 1)
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in called_chunks)
+        chunk_calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in called_chunks)
         self.check()
         if self.packed_lanes:
-            body = calls + self.body_text()
+            body = chunk_calls + self.body_text()
             return "\n".join([*functions, self._function_text(name, parameters, self._early_exit() + body)])
         bits = f"i{w.lanes}"
         functions.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
-{calls}{self.body_text()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
+{chunk_calls}{self.body_text()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
   %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
   %bits = bitcast {w.mask} %bad to {bits}
@@ -307,7 +305,7 @@ class LLVMPrinter:
     def emit_item(self, item: Item) -> None:
         """Emit one item of the schedule: loads, sines and cosines, an operation, a call, or stores."""
         if item.kind == "trig" and self.for_next_block:
-            software_pipelining.interleaved_sincos(self, item)
+            calls.interleaved_sincos(self, item)
         elif item.kind == "trig":
             self._trig(item)
         elif item.kind == "call":
