@@ -7,7 +7,6 @@ number; they are copied to arrays and back by memcpy, which compilers optimise a
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.c99 import build_routines, routines_code
@@ -159,22 +158,13 @@ class Package:
             [f"void {t.name}({t.parameters(t.arrays, r)});" for t in self.routines] for r in ("", "restrict ")
         )
         parts = [self.struct(word, members) for word, members in self.structs.items()]
-        about = [line for text in self.routines for line in self.array_comments(text)]
+        about = [line for t in self.routines for line in (f" * {t.name}", *t.array_comments(self.columns, 5))]
         return HEADER.format(
             title=self.title, NAME=self.name.upper().rstrip("_"), about="\n".join(about), bounds="\n".join(bounds),
             plain="\n".join(plain), restrict="\n".join(restrict), structs="\n".join(parts),
             calls="\n".join(f"{text};" for text in self.prototypes.values()), loops=self.loops,
             memory=self.memory,
         )  # fmt: skip
-
-    def array_comments(self, text: Routine) -> list[str]:
-        """Return the comment on a function, `text`, and its arrays."""
-        lines = [f" * {text.name}"]
-        shapes = [*text.graph.inputs.items(), *text.graph.shapes.items()]
-        for p, (key, shape) in zip(text.arrays, shapes, strict=True):
-            line = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(self.columns.get(key, ()))}".rstrip(": ")
-            lines += textwrap.wrap(comment(line), 116, initial_indent=" *     ", subsequent_indent=" *" + 20 * " ")
-        return lines
 
     def bounds(self, text: Routine) -> list[str]:
         """Return the macros of operations and stack usage of a function, `text`."""
@@ -299,8 +289,7 @@ class Package:
             given, first = ", ".join(f"&{x}" for x in self.struct_parameters), self.members(self.stepper.state)[1]
             return EXAMPLE.format(name=self.name, rooms="\n".join(declarations), given=given, first=first)
         text = self.routines[0]
-        shapes = [*text.graph.inputs.values(), *text.graph.shapes.values()]
-        sizes = zip(text.arrays, map(math.prod, shapes), strict=True)
-        declarations = [f"    {self.real} {array}[{max(1, size)}] = {{0}};" for array, size in sizes]
+        shapes = zip(text.arrays, text.shapes, strict=True)
+        declarations = [f"    {self.real} {array}[{max(1, math.prod(s))}] = {{0}};" for array, (_, s) in shapes]
         call, result = f"{text.name}({', '.join(text.arrays)});", next(iter(text.outputs.values()))
         return FUNCTIONS_ONLY.format(name=self.name, arrays="\n".join(declarations), call=call, result=result)

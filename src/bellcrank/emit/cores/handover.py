@@ -231,6 +231,19 @@ def _count_code(place: int, name: str) -> str:
     return f"  %{name}.n = atomicrmw add ptr {shared_address(LINE_BYTES * BUSY_LINE + place)}, i64 1 monotonic\n"
 
 
+def _unless_away(name: str, function: str, parameters: str) -> str:
+    """Return the function `name`, which calls another `function` unless a worker must be woken first."""
+    return f"""define i64 @{name}({parameters}) nounwind {{
+  %away = call i1 @someone_away()
+  br i1 %away, label %wake, label %go
+wake:
+  ret i64 1
+go:
+  %status = call i64 @{function}({parameters})
+  ret i64 %status
+}}"""
+
+
 def exported_functions(arrays: Sequence[str], workers: Sequence[int]) -> str:
     """Return the exported functions, with the parameters `arrays`, for the processors `workers`.
 
@@ -275,15 +288,7 @@ alone:
 {_count_code(ALONE_OFFSET, "alone")}  %own = call i64 @alone({args})
   ret i64 %own
 }}
-define i64 @one({args}) nounwind {{
-  %away = call i1 @someone_away()
-  br i1 %away, label %wake, label %go
-wake:
-  ret i64 1
-go:
-  %status = call i64 @anyway({args})
-  ret i64 %status
-}}
+{_unless_away("one", "anyway", args)}
 define i64 @rows(i64 %n, {strided}) nounwind {{
   %none = icmp eq i64 %n, 0
   br i1 %none, label %end, label %loop
@@ -299,12 +304,4 @@ end:
   %result = phi i64 [0, %0], [%status, %loop]
   ret i64 %result
 }}
-define i64 @many(i64 %n, {strided}) nounwind {{
-  %away = call i1 @someone_away()
-  br i1 %away, label %wake, label %go
-wake:
-  ret i64 1
-go:
-  %status = call i64 @rows(i64 %n, {strided})
-  ret i64 %status
-}}"""
+{_unless_away("many", "rows", f"i64 %n, {strided}")}"""

@@ -108,8 +108,7 @@ class RunKernel:
         memory |= {("s", k): ("s", k) for k in (*self.unchanged_elements, *self.memory_elements)}
         roots = {name: (g, {place: place for place in g.elements}) for name, g in self.rare_graphs.items()}
         all_procedures = procedures({**roots, "tick": (tick, memory)})
-        called_by_tick = {id(g) for g in tick.calls}
-        callees, top = [p for p in all_procedures if id(p.graph) in called_by_tick], all_procedures[-1]
+        callees, top = self._callees(all_procedures), all_procedures[-1]
         for p in all_procedures:
             if p.name in self.rare_graphs:
                 p.register_variables = p.shared_variables = 0
@@ -117,6 +116,11 @@ class RunKernel:
         self._share_registers(top, callees)
         self._share_slots(top, callees)
         return all_procedures
+
+    def _callees(self, all_procedures: Sequence[Procedure]) -> list[Procedure]:
+        """Return the procedures that the tick calls."""
+        called_by_tick = {id(g) for g in self.program.tick.calls}
+        return [p for p in all_procedures if id(p.graph) in called_by_tick]
 
     def _share_registers(self, top: Procedure, callees: Sequence[Procedure]) -> None:
         """Divide the registers between values live across calls in the tick and the callees' own values."""
@@ -172,8 +176,7 @@ class RunKernel:
     @property
     def max_live(self) -> int:
         """Maximum number of values in registers."""
-        top, called_by_tick = self.procedures[-1], {id(g) for g in self.program.tick.calls}
-        callees = [p for p in self.procedures if id(p.graph) in called_by_tick]
+        top, callees = self.procedures[-1], self._callees(self.procedures)
         waiting = top.max_live_across_calls - max(0, top.crossing_variables - top.register_variables)
         return max([top.max_live, *(waiting + p.spill_plan.max_registers for p in callees)])
 

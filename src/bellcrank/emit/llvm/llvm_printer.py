@@ -16,7 +16,13 @@ from bellcrank.emit.llvm import calls, lanes
 from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
-from bellcrank.emit.llvm.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills
+from bellcrank.emit.llvm.register_allocation import (
+    SlotAllocator,
+    call_argument_positions,
+    matrix_elements,
+    rebase,
+    spills,
+)
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
@@ -277,8 +283,6 @@ class LLVMPrinter:
     def _lines(self) -> list[str]:
         if not (self.registers and self.w.lanes > 1 and host().avx512):
             return self.w.lines
-        from bellcrank.emit.llvm.register_allocation import rebase  # imported here, because few graphs are so large
-
         return rebase(self.w.lines, self.w.align)
 
     def reads(self, item: Item) -> list[Node]:
