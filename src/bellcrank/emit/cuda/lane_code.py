@@ -45,7 +45,7 @@ class LaneWriter(ThreadWriter):
 
 
 def sincos_function(dtype: str) -> str:
-    """Return the function @sincos as loop_code.py calls it: sines and cosines of `count` angles, for the type `dtype`."""
+    """Return the function @sincos that loops call: sines and cosines of `count` angles, for the type `dtype`."""
     w = LaneWriter(1, dtype)
     offset = w.let(f"mul i64 %k, {w.align}")
     x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
