@@ -1,8 +1,7 @@
 """Simulation on the GPU: one thread per run with its state in registers, or in memory for large mechanisms.
 
-See emit/cuda/run_kernel.py, also for large mechanisms, where the bodies of
-a link class share code. Rows are copied to the host in pieces: if the GPU's memory does not hold the rows of all runs,
-as many runs are computed at once as fit. A run can have more rows than its capacity, because the number of adaptive
+See emit/cuda/run_kernel.py, also for large mechanisms, where the bodies of a link class share code. Rows are copied to
+the host in pieces: if the GPU's memory does not hold the rows of all runs, as many runs are computed at once as fit. A run can have more rows than its capacity, because the number of adaptive
 steps or events is not known in advance; then the present rows are copied, and the run goes on.
 """
 
