@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.cockpit.hub import Hub
 from bellcrank.cockpit.outbox import Outbox
 from bellcrank.cockpit.session import Session
-from bellcrank.emit.cpu.realtime_block import KEPT_PERIODS
+from bellcrank.emit.cpu.realtime_loop import KEPT_PERIODS
 from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.text_table import table
 

@@ -103,8 +103,8 @@ def kernels_here(monkeypatch: Any) -> Any:
     found.may_share_memory = np.may_share_memory
     found.asnumpy = np.array
     monkeypatch.setattr("bellcrank.emit.cuda.device.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.cuda_kernel.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.cuda_kernel.DeviceFunction", Blocks)
+    monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.DeviceFunction", Blocks)
     for name, x in {"cupy": lambda: found, "on_gpu": on_gpu, "to_cupy": adopted, "free_bytes": lambda: 10**9}.items():
         monkeypatch.setattr(f"bellcrank.emit.cuda.gpu_kernel.{name}", x)
     monkeypatch.setattr("bellcrank.emit.cuda.batch_kernel.ptx", lambda text: text)

@@ -69,7 +69,7 @@ TABLE: dict[str, Lowered] = {
     "emit.cpu.kernel_module.STACK_BYTES": _row(1, "chunks", "large"),
     "emit.cpu.kernel_module.GROUP_BYTES": _row(1, "chunks"),
     "graph.loops.recursions.MAX_DIRECT_CALLS": _row(1, "chunks"),
-    "emit.cpu.input_table_loads.LONG_ROW_NUMBERS": _row(0, "chunks"),
+    "emit.cpu.run_loop.LONG_ROW_NUMBERS": _row(0, "chunks"),
     "emit.llvm.rematerialisation.SPILL_DISTANCE_NODES": _row(60, "chunks"),
     "emit.llvm.scheduling.MATRIX_ELEMENTS": _row(3, "chunks"),
     "emit.llvm.scheduling.WHOLE_STORE_ELEMENTS": _row(8, "chunks"),

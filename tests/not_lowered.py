@@ -99,7 +99,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cpu.costs: EVEN_TIME_RATIO FARTHEST_USE_OPERATIONS CALIBRATION_REPEATS CALIBRATION_ROWS TINY_OPERATIONS
         emit.cpu.costs: CHAIN_OPERATIONS DEFAULT_LATENCY_CYCLES
         emit.cpu.thread_pool: POLL_INTERVAL_SECONDS
-        emit.cpu.realtime_block: KEPT_EVENTS KEPT_PERIODS
+        emit.cpu.realtime_loop: KEPT_EVENTS KEPT_PERIODS
         graph.purity: MAX_CHECKED_SECONDS
         graph.recursion_span: MAX_STEP_NUMBERS
         sim.gradient.adjoint: MAX_PARTITIONS
@@ -113,13 +113,13 @@ NOT_LOWERED: dict[str, str] = {
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
         dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
         emit.cores.multicore_kernel: MIN_SPEEDUP
-        emit.llvm.software_pipelining: INTERLEAVED_ANGLES
+        emit.llvm.calls: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
         emit.llvm.loop_code: TURNS_AT_ONCE
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
         emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
         emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
-        emit.llvm.addressing: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
+        emit.llvm.register_allocation: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
         emit.llvm.register_allocation: TEMPORARY_REGISTERS
         emit.llvm.rematerialisation: MAX_OPERAND_LEVELS MAX_PRICE_OPERATIONS
         emit.cpu.recursion_module: PARALLEL_SUMS
@@ -130,17 +130,17 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.occupancy: TEAM_STALL_FACTOR MAX_WARPS
         emit.cuda.device: PINNED_BYTES MAX_PINNED_BYTES
         emit.cuda.lane_code: LANES
-        emit.cuda.load_hoisting: HOIST_DISTANCE_UNITS
-        emit.cuda.prefetch: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
-        emit.cuda.schedule_refinement: MAX_ROUNDS
+        emit.cuda.register_pressure: HOIST_DISTANCE_UNITS
+        emit.cuda.array_access: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
+        emit.cuda.register_pressure: MAX_ROUNDS
         emit.cuda.state_kernel: LENT_MEMORY_SHARE
-        emit.cuda.supersteps: LOCALITY_WEIGHT
+        emit.cuda.wave_team: LOCALITY_WEIGHT
         emit.cuda.target: MAX_UNROLLED_OPERATIONS
         emit.cuda.team: BARRIER_COST
-        emit.cuda.units: MAX_FUSED_SUMS
+        emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
-        emit.cuda.workspace: MAX_RESIDENT_BLOCKS
-        emit.wasm.linker: PAGE_BYTES
+        emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
+        emit.wasm.module: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS
         sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
@@ -156,7 +156,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.language: LINE_WIDTH
         emit.equations.latex: ROW_WIDTH
         emit.equations.sheet: MAX_ENTRY_TERMS
-        emit.equations.steps: MAX_INLINE_SYMBOLS
+        emit.equations.sheet: MAX_INLINE_SYMBOLS
         graph.store_coverage: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
         sim.realtime.deadlines: BAR_CHARACTERS
@@ -166,14 +166,14 @@ NOT_LOWERED: dict[str, str] = {
     "codes, places and sizes of formats and protocols": """
         build.recursion_layout: MOTION_RESULTS MOTION_AND_AXES_RESULTS
         emit.c.sincos_text: GROUP_SIZE
-        emit.cores.handover_memory: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
+        emit.cores.handover_worker: ALONE_OFFSET LINE_BYTES STEP_LINE TOGETHER_OFFSET
         emit.cores.streams: FLAG_OFFSET
         graph.cells: ANGLES_CHANNEL
         emit.cpu.target: UNLIMITED_ROWS
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS
         emit.equations.polynomial: EXPONENT_BITS
-        emit.wasm.linker: DATA DATA_COUNT IMPORT
+        emit.wasm.module: DATA DATA_COUNT IMPORT
         graph.action: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
         sim.system.rolled_element_forces: FRAME_NUMBERS

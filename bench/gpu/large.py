@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.emit.cuda import large_run_kernel
+from bellcrank.emit.cuda import run_kernel
 from bellcrank.emit.cuda.device import cupy, release_pool
 from bellcrank.sim.run import gpu_runs
 
@@ -150,14 +150,14 @@ def _run(name: str, dtype: str, runs: int) -> list[str]:
 
 def _varied(name: str, runs: int, change: Callable[[str], str], whole: bool) -> list[str]:
     """Return the row of runs with another text for the assembler: compiled as a whole, or function by function."""
-    made, loaded = large_run_kernel.disable_unrolling, gpu_runs.DeviceFunction
-    large_run_kernel.disable_unrolling = lambda text: change(made(text))  # type: ignore[assignment]
+    made, loaded = run_kernel.disable_unrolling, gpu_runs.DeviceFunction
+    run_kernel.disable_unrolling = lambda text: change(made(text))  # type: ignore[assignment]
     if not whole:
         gpu_runs.DeviceFunction = lambda *given, **more: loaded(*given)  # type: ignore[assignment, misc]
     try:
         return _run(name, "float64", runs)
     finally:
-        large_run_kernel.disable_unrolling, gpu_runs.DeviceFunction = made, loaded  # type: ignore[misc]
+        run_kernel.disable_unrolling, gpu_runs.DeviceFunction = made, loaded  # type: ignore[misc]
 
 
 def _at_most(registers: int) -> Callable[[str], str]:

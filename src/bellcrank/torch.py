@@ -25,7 +25,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.optional_imports import optional_import
 
 if TYPE_CHECKING:
-    from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+    from bellcrank.emit.cuda.gpu_kernel import CudaKernel
     from bellcrank.emit.cuda.state_kernel import StateKernel
 
 torch = optional_import("torch", "torch", "bellcrank.torch")

@@ -18,15 +18,13 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cuda import register_pressure
-from bellcrank.emit.cuda.arithmetic import Arithmetic
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.emit.cuda.occupancy import SHARED_BYTES, TeamPlan, best_plan, team_plan
-from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.ptx import Arithmetic, ptx
 from bellcrank.emit.cuda.run_kernel import RunKernel
-from bellcrank.emit.cuda.spilling import plan_spills
-from bellcrank.emit.cuda.team import BARRIER, Team, TeamDivision, single_thread_team
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.team import Team, TeamDivision, single_thread_team
+from bellcrank.emit.cuda.thread_code import BARRIER, Unit, Units, plan_spills
 from bellcrank.emit.llvm.host import compile_text
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.errors import InputError

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES
-from bellcrank.emit.cuda import kernel_parts
-from bellcrank.emit.cuda.batch_kernel import BatchKernelText
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.cuda import batch_kernel
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText, layout_texts
 from bellcrank.emit.cuda.device import DeviceError
-from bellcrank.emit.cuda.kernel_parts import layout_texts
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.cuda.occupancy import best_plan
-from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.thread_code import Units
 from bellcrank.emit.target import About, Signature
 from bellcrank.graph import Graph
 from emulated import OutOfMemoryError
@@ -179,9 +178,9 @@ def test_parts_make_the_whole(split: int, monkeypatch: pytest.MonkeyPatch) -> No
     kernels_here(monkeypatch)
     m = bc.zoo.load("chain:3")
     cpu = bc.kernel(m, "forward_dynamics_derivatives")
-    shared_out = list(kernel_parts._splits(cpu.graph))[split]
+    shared_out = list(batch_kernel._splits(cpu.graph))[split]
     assert sorted(k for _, places in shared_out for k in places[cpu.signature.name]) == list(range(27))
-    made = [kernel_parts._launch_facts(BatchKernelText(g, places=places)) for g, places in shared_out]
+    made = [batch_kernel._launch_facts(BatchKernelText(g, places=places)) for g, places in shared_out]
     gpu = CudaKernel(About(cpu.signature, lambda: cpu.graph, str, "derivatives"), {"strided": made})
     given = m.random(0, (5,))
     want = cpu(*given)
@@ -194,8 +193,8 @@ def test_graph_that_fits_a_thread_is_one_part() -> None:
         graphs.graph(bc.zoo.load(name), "forward_dynamics_derivatives", "derivatives")
         for name in ("chain:4", "chain:7")
     )
-    assert len(kernel_parts.best_parts(small, "float64")) == 1
-    whole, found = BatchKernelText(large), kernel_parts.best_parts(large, "float64")
+    assert len(batch_kernel.best_parts(small, "float64")) == 1
+    whole, found = BatchKernelText(large), batch_kernel.best_parts(large, "float64")
     assert whole.plan.local_values > 0
     assert len(found) > 1
     assert sum(part.cost for part in found) < whole.cost

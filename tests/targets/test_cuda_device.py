@@ -10,7 +10,7 @@ import pytest
 import bellcrank as bc
 import gpu_runs
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.scalar import (
@@ -215,7 +215,7 @@ def test_a_batch_that_does_not_fit_is_done_in_parts(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(dtype: str) -> None:
-    from bellcrank.emit.cuda.kernel_parts import layout_texts
+    from bellcrank.emit.cuda.batch_kernel import layout_texts
     from bellcrank.emit.target import About, Signature
 
     def operations(x: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.emit.cuda import prefetch
+from bellcrank.emit.cuda import array_access as prefetch
 from bellcrank.emit.cuda.batch_kernel import HEAD, BatchKernelText
 from emulated import Function
 

@@ -25,9 +25,8 @@ from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as equations
 from bellcrank.emit.equations.formula import Symbol, SymbolNames
-from bellcrank.emit.equations.harmonics import group_angles, product_to_sum
 from bellcrank.emit.equations.language import Language
-from bellcrank.emit.equations.polynomial import Polynomial, Ring
+from bellcrank.emit.equations.polynomial import Polynomial, Ring, group_angles, product_to_sum
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, trace
 from bellcrank.model import Mechanism

@@ -13,9 +13,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.differentiable_function import differentiable_function
-from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.emit.cuda.state_loops import state_loop_code
-from bellcrank.emit.cuda.workspace import affordable_blocks
+from bellcrank.emit.cuda.lane_code import state_loop_code
+from bellcrank.emit.cuda.state_kernel import StateKernel, affordable_blocks
 from bellcrank.errors import InputError
 from emulated import RESIDENT, Function, OutOfMemoryError
 from emulated_blocks import OnGpu, kernels_here
@@ -29,13 +28,13 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """Return the number of free bytes, which tests may change."""
     free = [10**9]
     found = kernels_here(monkeypatch)
-    for module in ("workspace", "gpu_kernel"):
+    for module in ("state_kernel", "gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.free_bytes", lambda: free[0])
-    monkeypatch.setattr("bellcrank.emit.cuda.workspace.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.workspace.resident_blocks", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: RESIDENT)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
     monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.out_of_memory_error", lambda: OutOfMemoryError)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_loops.ptx", lambda text: text)
+    monkeypatch.setattr("bellcrank.emit.cuda.lane_code.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     return free
 

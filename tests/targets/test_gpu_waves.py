@@ -15,8 +15,8 @@ from bellcrank import zoo
 from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.dynamics import shape_of
 from bellcrank.emit.cuda import wave_kernel, waves
-from bellcrank.emit.cuda.team import BARRIER, work
-from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.team import work
+from bellcrank.emit.cuda.thread_code import BARRIER, Units
 from bellcrank.emit.cuda.waves import BLOCK_BARRIER, GRID_BARRIER, GRID_BARRIER_TEXT, NO_BARRIER, ThreadWaves, wave_text
 from bellcrank.errors import InputError
 from bellcrank.graph.copy_elision import elide_copies, forwarding_offsets

@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores.handover_memory import (
+from bellcrank.emit.cores.handover_worker import (
     ABORT_LINE,
     ALONE_OFFSET,
     AWAY,

@@ -22,7 +22,7 @@ FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # pac
 FILLED_BY_PYTHON = {
     "sim/stepper/stepper_arguments.py": 3,  # rows of a run that Python steps
     "sim/run/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
-    "emit/cuda/schedule_refinement.py": 1,  # positions in an order of nodes
+    "emit/cuda/register_pressure.py": 1,  # positions in an order of nodes
     "identify/closed_loops.py": 1,  # filled sample by sample by the assembly
     "graph/linear_solve.py": 1,  # the definition, in numpy
     "graph/interpreter.py": 1,  # the definition, in numpy

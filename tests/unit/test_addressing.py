@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from bellcrank.emit.llvm.addressing import MAX_BASE_POINTERS, rebase
+from bellcrank.emit.llvm.register_allocation import MAX_BASE_POINTERS, rebase
 
 
 def test_addresses_are_the_same_and_most_are_near() -> None:

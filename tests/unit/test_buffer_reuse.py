@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.llvm.buffer_reuse import assign_rows
+from bellcrank.emit.llvm.column_layout import assign_rows
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.scalar import columnwise
 

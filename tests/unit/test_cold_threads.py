@@ -183,7 +183,7 @@ def test_functions_that_fill_memory_exist_once(tmp_path: Path) -> None:
 
 
 # Modules whose cached values own memory or state of LLVM to which others hold addresses.
-OWNERS = ("emit.llvm.host", "emit.cpu.machine_code", "emit.cpu.cross_compile", "emit.cuda.ptx", "emit.wasm.object_file")
+OWNERS = ("emit.llvm.host", "emit.cpu.machine_code")
 # A number that is the same in every thread.
 NUMBERS = {"numpy_function"}
 

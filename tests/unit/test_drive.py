@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cpu.realtime_block import HISTOGRAM_BINS, bin_edges
+from bellcrank.emit.cpu.realtime_loop import HISTOGRAM_BINS, bin_edges
 from bellcrank.errors import InputError
 from bellcrank.sim.realtime import realtime_memory
 from bellcrank.sim.realtime.realtime_drive import Drive

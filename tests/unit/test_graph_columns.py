@@ -12,9 +12,8 @@ import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.llvm.column_code import ColumnCode
-from bellcrank.emit.llvm.column_tiles import tile_sums, visible_operands
+from bellcrank.emit.llvm.column_layout import ColumnUnits, divide_columns, output_layouts, tile_sums, visible_operands
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.output_layout import ColumnUnits, divide_columns, output_layouts
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.columns import outline_columns
 from bellcrank.scalar import columnwise

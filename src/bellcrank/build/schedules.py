@@ -252,15 +252,17 @@ def _default_target(machine: str) -> Target:
 
 
 def _gpu_schedule(graph: Graph, numbers: str | None, kind: str) -> Schedule:
-    from bellcrank.emit.cuda import team_schedule as shown  # imported here because it loads a compiler
+    from bellcrank.emit.cuda.batch_kernel import BatchKernelText  # imported here because it loads a compiler
     from bellcrank.emit.cuda.occupancy import STATES_PER_BLOCK
+    from bellcrank.emit.cuda.team import team_schedule
 
     if kind:
         raise InputError(f'machine "gpu" has costs measured on a GPU; leave out kind "{kind}".')
     if numbers is not None and numbers.strip() not in map(str, STATES_PER_BLOCK):
         sizes = ", ".join(f"gpu:{k}" for k in STATES_PER_BLOCK)
         raise InputError(f'machine "gpu:{numbers}": expected {sizes}, or gpu for the fastest by prediction.')
-    return shown.team_schedule(graph, int(numbers or 0))
+    batch = BatchKernelText(graph, members=int(numbers or 0))
+    return team_schedule(graph.name, batch.units, batch.plan.team)
 
 
 def _strategy_schedule(m: Mechanism, strategy: str, control: str, machine: str | Machine, kind: str) -> MethodSchedule:

@@ -10,7 +10,7 @@ from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import candidates
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
-from bellcrank.emit.cuda.state_loops import state_loop_code
+from bellcrank.emit.cuda.lane_code import state_loop_code
 from bellcrank.emit.cuda.target import Cuda
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism

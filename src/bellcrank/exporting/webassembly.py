@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
-from bellcrank.emit.wasm.module import WasmModule, wasm_module
+from bellcrank.emit.wasm.module import LinkedModule, wasm_module
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
 from bellcrank.exporting.folder_writer import write_folder
@@ -112,7 +112,7 @@ def _state_numbers(s: ExportedProgram) -> int:
     return 2 * s.program.size + len(s.inputs) + len(s.parameters) + len(s.outputs) + s.size + 8
 
 
-def _machine(s: ExportedProgram, graphs: Mapping[str, Graph], code: WasmModule) -> dict[str, Any]:
+def _machine(s: ExportedProgram, graphs: Mapping[str, Graph], code: LinkedModule) -> dict[str, Any]:
     places = s.program.layout.places
     wanted = ("live", "status", "step", "begin", "end", "tried", "grid")
     return {

@@ -192,11 +192,8 @@ class StraightLineText(Routine):
             Names in use.
         """
         function, *values = call.args
-        word, offset, arrays = (
-            unique_name(identifier(function.name)[:MAX_LABEL_LENGTH], used_names, numbered=True),
-            0,
-            [],
-        )
+        word = unique_name(identifier(function.name)[:MAX_LABEL_LENGTH], used_names, numbered=True)
+        offset, arrays = 0, []
         for key, shape in function.inputs.items():
             elements, offset = values[offset : offset + math.prod(shape)], offset + math.prod(shape)
             same_input = next((x for x in self.graph.inputs if elements and elements == self.elements(x)), None)

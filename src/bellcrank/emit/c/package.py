@@ -7,12 +7,11 @@ number; they are copied to arrays and back by memcpy, which compilers optimise a
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.emit.c.c99 import build_routines, routines_code
 from bellcrank.emit.c.exported_program import ExportedProgram, Member
-from bellcrank.emit.c.package_templates import (
+from bellcrank.emit.c.package_text import (
     CMAKE,
     EXAMPLE,
     FIXED_STATUS,
@@ -22,6 +21,7 @@ from bellcrank.emit.c.package_templates import (
     PROGRAM,
     README,
     STATUS,
+    step_statements,
 )
 from bellcrank.emit.c.routine import (
     MAX_LABEL_LENGTH,
@@ -31,13 +31,13 @@ from bellcrank.emit.c.routine import (
     Routine,
     unique_name,
 )
-from bellcrank.emit.c.step_function import step_statements
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.version import __version__
 
 STRUCT_NAMES = ("state", "inputs", "parameters", "outputs", "rates")  # structs
+LOCAL_ARRAYS = {"s": "state", "u": "inputs", "p": "free_numbers"}  # by struct parameter
 FUNCTION_NAMES = ("rest", "init", "start", "step", "output", "rate", "advance")  # functions beside those of graphs
 
 
@@ -54,12 +54,9 @@ class Package:
     ) -> None:
         if dtype not in REAL_TYPES:
             raise InputError(unknown("dtype", dtype, REAL_TYPES))
-        self.name, self.stepper, self.dtype, self.columns = (
-            source(name)[:MAX_LABEL_LENGTH],  # identifiers with this prefix must differ within C99's 63 characters
-            stepper,
-            dtype,
-            columns or {},
-        )
+        # Identifiers with this prefix must differ within C99's 63 characters.
+        self.name = source(name)[:MAX_LABEL_LENGTH]
+        self.stepper, self.dtype, self.columns = stepper, dtype, columns or {}
         self.real = REAL_TYPES[dtype][0]
         origin = f"in C99, {self.real}; made by bellcrank {__version__}"
         self.title, self.heading = f"{comment(name)} {origin}", f"{markdown(name)} {origin}"
@@ -92,14 +89,8 @@ class Package:
         if s is None:
             return {}
         rates = [Member(m.name, f"{m.unit or 1}/s") for m in s.state[1 : 1 + s.size]]
-        members_by_struct = {
-            "state": s.state,
-            "inputs": s.inputs,
-            "parameters": s.parameters,
-            "outputs": s.outputs,
-            "rates": rates,
-        }
-        return {word: members for word, members in members_by_struct.items() if members}
+        members_of_structs = zip(STRUCT_NAMES, (s.state, s.inputs, s.parameters, s.outputs, rates), strict=True)
+        return {word: members for word, members in members_of_structs if members}
 
     def struct(self, word: str, members: Sequence[Member]) -> str:
         """Return the definition of the struct `word` with its `members`."""
@@ -122,21 +113,16 @@ class Package:
         state
             Qualifier of s.
         """
-        kinds = {
-            "s": f"{state}{self.name}_state",
-            "u": f"{const}{self.name}_inputs",
-            "p": f"{const}{self.name}_parameters",
-        }
-        return ", ".join(f"{kind} *{x}" for x, kind in kinds.items() if x in self.struct_parameters)
+        return ", ".join(f"{state if x == 's' else const}{self.name}_{word} *{x}" for x, word in self.parameter_structs)
 
     @property
     def struct_parameters(self) -> list[str]:
         """Names of the struct parameters that exist."""
-        return ["s", *(x for x, word in (("u", "inputs"), ("p", "parameters")) if word in self.structs)]
+        return [x for x, _ in self.parameter_structs]
 
     def arguments(self, graph: Graph) -> list[str]:
         """Return the arguments of the function of `graph`, by the names of the local arrays."""
-        known = {"t": "state", "y": "state + 1", "s": "state", "u": "inputs", "p": "free_numbers", "signs": "status"}
+        known = {"t": "state", "y": "state + 1", "signs": "status", **LOCAL_ARRAYS}
         return [known[x] for x in graph.inputs]
 
     @property
@@ -160,7 +146,7 @@ class Package:
     @property
     def arrays(self) -> dict[str, str]:
         """Names of the local arrays that s, u and p are copied to."""
-        return {x: {"s": "state", "u": "inputs", "p": "free_numbers"}[x] for x in self.struct_parameters}
+        return {x: LOCAL_ARRAYS[x] for x in self.struct_parameters}
 
     # -- files
 
@@ -172,22 +158,13 @@ class Package:
             [f"void {t.name}({t.parameters(t.arrays, r)});" for t in self.routines] for r in ("", "restrict ")
         )
         parts = [self.struct(word, members) for word, members in self.structs.items()]
-        about = [line for text in self.routines for line in self.array_comments(text)]
+        about = [line for t in self.routines for line in (f" * {t.name}", *t.array_comments(self.columns, 5))]
         return HEADER.format(
             title=self.title, NAME=self.name.upper().rstrip("_"), about="\n".join(about), bounds="\n".join(bounds),
             plain="\n".join(plain), restrict="\n".join(restrict), structs="\n".join(parts),
             calls="\n".join(f"{text};" for text in self.prototypes.values()), loops=self.loops,
             memory=self.memory,
         )  # fmt: skip
-
-    def array_comments(self, text: Routine) -> list[str]:
-        """Return the comment on a function, `text`, and its arrays."""
-        lines = [f" * {text.name}"]
-        shapes = [*text.graph.inputs.items(), *text.graph.shapes.items()]
-        for p, (key, shape) in zip(text.arrays, shapes, strict=True):
-            line = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(self.columns.get(key, ()))}".rstrip(": ")
-            lines += textwrap.wrap(comment(line), 116, initial_indent=" *     ", subsequent_indent=" *" + 20 * " ")
-        return lines
 
     def bounds(self, text: Routine) -> list[str]:
         """Return the macros of operations and stack usage of a function, `text`."""
@@ -225,10 +202,8 @@ class Package:
         yield self.function(
             heads["advance"], step_statements(s, self.real, suffix, list(arrays.values()), self.call_on_array)
         )
-        rest_call, start_call = (
-            f"{name}_rest({', '.join(arrays.values())});",
-            f"{name}_start({', '.join(self.struct_parameters)});",
-        )
+        rest_call = f"{name}_rest({', '.join(arrays.values())});"
+        start_call = f"{name}_start({', '.join(self.struct_parameters)});"
         yield self.function(heads["init"], [*declarations, rest_call, *written, start_call])
         yield self.function(heads["start"], [after, *read, self.call("begin", "next"), back])
         advance_call = f"status = {name}_advance({', '.join(arrays.values())});"
@@ -242,7 +217,7 @@ class Package:
     @property
     def parameter_structs(self) -> list[tuple[str, str]]:
         """Struct parameters, and the struct of each."""
-        return [(x, {"s": "state", "u": "inputs", "p": "parameters"}[x]) for x in self.struct_parameters]
+        return [(x, word) for x, word in zip("sup", STRUCT_NAMES, strict=False) if word in self.structs]
 
     def call(self, word: str, *results: str) -> str:
         """Return the call of a graph of the Program, named `word`, on the array `state`, with its `results`."""
@@ -314,8 +289,7 @@ class Package:
             given, first = ", ".join(f"&{x}" for x in self.struct_parameters), self.members(self.stepper.state)[1]
             return EXAMPLE.format(name=self.name, rooms="\n".join(declarations), given=given, first=first)
         text = self.routines[0]
-        shapes = [*text.graph.inputs.values(), *text.graph.shapes.values()]
-        sizes = zip(text.arrays, map(math.prod, shapes), strict=True)
-        declarations = [f"    {self.real} {array}[{max(1, size)}] = {{0}};" for array, size in sizes]
+        shapes = zip(text.arrays, text.shapes, strict=True)
+        declarations = [f"    {self.real} {array}[{max(1, math.prod(s))}] = {{0}};" for array, (_, s) in shapes]
         call, result = f"{text.name}({', '.join(text.arrays)});", next(iter(text.outputs.values()))
         return FUNCTIONS_ONLY.format(name=self.name, arrays="\n".join(declarations), call=call, result=result)

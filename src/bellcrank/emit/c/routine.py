@@ -171,17 +171,27 @@ class Routine(ABC):
             text = str(np.dtype(self.dtype).type(x))
         return {"nan": "NAN", "inf": "INFINITY", "-inf": "-INFINITY"}.get(text, text + self.suffix)
 
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Name and shape of every input and output."""
+        return [*self.graph.inputs.items(), *self.graph.shapes.items()]
+
+    def array_comments(self, columns: Mapping[str, Sequence[str]], indent: int) -> list[str]:
+        """Return the lines of a comment on the arrays, indented by `indent`; `columns` has names of their elements."""
+        lines, margin = list[str](), " *" + indent * " "
+        for p, (key, shape) in zip(self.arrays, self.shapes, strict=True):
+            text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
+            lines += textwrap.wrap(comment(text), 116, initial_indent=margin, subsequent_indent=margin + 15 * " ")
+        return lines
+
     def header(self, columns: Mapping[str, Sequence[str]]) -> str:
         """Return the header file; `columns` has the names of the elements of arrays."""
         NAME, count = self.name.upper().rstrip("_"), self.graph.count().by_kind
-        used_names, table, sizes = dict[str, int](), list[str](), list[str]()
-        shapes = [*self.graph.inputs.items(), *self.graph.shapes.items()]
-        for p, (key, shape) in zip(self.arrays, shapes, strict=True):
-            text = f"{p + str(list(shape) or [1]):<12}{key}: {', '.join(columns.get(key, ()))}".rstrip(": ")
-            table += textwrap.wrap(comment(text), 116, initial_indent=" *   ", subsequent_indent=" *" + 18 * " ")
+        used_names, sizes, table = dict[str, int](), list[str](), "\n".join(self.array_comments(columns, 3))
+        for p, (_, shape) in zip(self.arrays, self.shapes, strict=True):
             sizes += [f"#define {NAME}_SIZE_{unique_name(p.upper(), used_names)} {int(np.prod(shape))}"]
         return HEADER.format(
-            title=self.title, table="\n".join(table), NAME=NAME, name=self.name, sizes="\n".join(sizes),
+            title=self.title, table=table, NAME=NAME, name=self.name, sizes="\n".join(sizes),
             count=", ".join(f"{n} {kind}" for kind, n in count.items() if n) or "none", total=sum(count.values()),
             stack=self.stack, memory=STATIC_DATA_BY_LOOPS[self.loops], loops=self.loops,
             plain=self.parameters(self.arrays, ""), restrict=self.parameters(self.arrays),

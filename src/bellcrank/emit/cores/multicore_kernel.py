@@ -1,30 +1,123 @@
-"""Kernel of the target threads(p), which computes one state on several cores of this computer."""
+"""Kernel of the target threads(p), which computes one state on several cores of this computer, and its plan.
+
+A schedule adds up work, as if a core always had an instruction to execute. A recursion along a chain breaks that
+assumption: each result waits for the one before, and two cores that share such a chain both stall. So the run time of a
+schedule is predicted for out-of-order cores (`forecast`): a core issues instructions at its rate, and more slowly where
+values must come from memory; each completes a latency after its operands, and at most REORDER_WINDOW are in flight. A
+message arrives after its cost.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bellcrank.buffers import POISONED
 from bellcrank.emit.cores import streams
-from bellcrank.emit.cores.calibration import core_times, threads_machine
-from bellcrank.emit.cores.latency_model import Rates, forecast
+from bellcrank.emit.cores.calibration import CoreTimes, core_times, threads_machine
 from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
 from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu.costs import FARTHEST_USE_OPERATIONS
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.machine_code import poisoning
 from bellcrank.emit.llvm.host import host
+from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.errors import InputError, unknown
-from bellcrank.graph import Graph, Recursion
+from bellcrank.graph import Graph, Node
 from bellcrank.graph.recursion import has_parallel_runs
+from bellcrank.nodes.ops import OPS
 from bellcrank.scheduling import Machine, Schedule
 from bellcrank.scheduling.partitioning import partitioned_schedule, single_processor
 
+REORDER_WINDOW = 130  # operations in flight; loads and stores take the rest of the reorder buffer
+ARITHMETIC = ("add", "sub", "mul", "select")
 MACHINES = ("threads",)
 MIN_SPEEDUP = 1.25  # least predicted speed-up that justifies several cores: the forecast is no more accurate than that
+
+
+class CoreModel:
+    """One out-of-order core."""
+
+    def __init__(self, times: CoreTimes, now: float) -> None:
+        self.times, self.now, self.retired = times, now, now
+        self.in_flight: deque[float] = deque()
+        self.last_use: dict[int, int] = {}
+        self.count = 0
+
+    def issue(self, node: Node, cost: float) -> None:
+        """Issue `node` at its `cost`; operands that were last used long ago are reloaded from memory."""
+        far = 0
+        for a in node.operands:
+            far += self.count - self.last_use.get(a.serial, self.count) > FARTHEST_USE_OPERATIONS
+            self.last_use[a.serial] = self.count
+        self.last_use[node.serial] = self.count
+        self.count += 1
+        self.now += (self.times.dense if OPS[node.op].kind in ARITHMETIC else cost) + far * self.times.recall
+
+    def complete(self, ready: float, latency: float) -> float:
+        """Return the completion time of the issued operation.
+
+        Parameters
+        ----------
+        ready
+            Time at which the operands are available.
+        latency
+            Time from start to completion.
+        """
+        if len(self.in_flight) == REORDER_WINDOW:
+            self.now = max(self.now, self.in_flight.popleft())
+        done = max(self.now, ready) + latency
+        self.retired = max(self.retired, done)
+        self.in_flight.append(self.retired)
+        return done
+
+    @property
+    def end(self) -> float:
+        """Time at which everything has completed."""
+        return max(self.now, self.retired)
+
+
+def forecast(graph: Graph, schedule: Schedule, stays: Mapping[int, int], times: CoreTimes) -> float:
+    """Return the predicted ns of a state.
+
+    Parameters
+    ----------
+    graph
+        Graph of one state.
+    schedule
+        Assignment of its tasks to cores.
+    stays
+        Nodes that are fused into their user.
+    times
+        Measured times of this computer.
+    """
+    machine = schedule.machine
+    position = {node.serial: i for i, node in enumerate(order(graph))}
+    cores = [CoreModel(times, machine.start if p else 0.0) for p in range(machine.processors)]
+    done: dict[int, float] = {}
+    sent: dict[int, float] = {}
+    home = {n.serial: t.index for t in schedule.tasks for n in t.nodes}
+    for i in sorted(range(len(schedule.tasks)), key=lambda i: (schedule.start[i], schedule.finish[i], i)):
+        task, p = schedule.tasks[i], schedule.where[i]
+        for node in sorted(task.nodes, key=lambda n: position[n.serial]):
+            ready = 0.0
+            for a in node.operands:
+                if a.op != "input":
+                    j = home[a.serial]
+                    ready = max(ready, done[a.serial] if schedule.where[j] == p else sent[j])
+            cores[p].issue(node, machine.cost[node.op])
+            if node.serial in stays:  # fused into its sum
+                done[node.serial] = ready
+            else:
+                latency = times.latency * LATENCY_CYCLES.get(node.op, 10.0) / LATENCY_CYCLES["add"]
+                done[node.serial] = cores[p].complete(ready, latency)
+        last = max((done[n.serial] for n in task.nodes), default=cores[p].now)
+        sent[i] = last + machine.message(task.gives)
+    return max(cores[p].end + (machine.start if p else 0.0) for p in {0, *schedule.where})
 
 
 def machine(requested: str | Machine, processors: Any, dtype: str) -> Machine:
@@ -61,9 +154,9 @@ def plan_schedule(g: Graph, m: Machine, dtype: str) -> Schedule:
     On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
     """
     if has_parallel_runs(g):
-        from bellcrank.emit.cores.wave_cores import wave_schedule
+        from bellcrank.emit.cores.wave_cores import WaveSharing
 
-        return wave_schedule(g, m, host().lanes(dtype), dtype)
+        return WaveSharing(g, m.processors, dtype).schedule(m)
     stays = streams.fused_into(g, dtype)
     parallel = partitioned_schedule(g, m, stays)
     if parallel.used == 1 or not m.name.startswith("threads("):
@@ -87,66 +180,40 @@ def speedup(g: Graph, schedule: Schedule, dtype: str) -> float:
         return schedule.speedup
     stays = streams.fused_into(g, dtype)
     one = single_processor(g, schedule.machine, stays)
-    return forecast(g, one, stays, rates(dtype)) / forecast(g, schedule, stays, rates(dtype))
+    times = core_times(dtype)
+    return forecast(g, one, stays, times) / forecast(g, schedule, stays, times)
 
 
-def rates(dtype: str) -> Rates:
-    """Return the measured times of this computer for the type `dtype`."""
-    p = core_times(dtype)
-    return Rates(p.dense, p.recall, p.latency)
+def used_cores(g: Graph, m: Machine, dtype: str) -> int:
+    """Return the number of cores of the machine `m` that compute the graph `g` in the type `dtype`."""
+    if not has_parallel_runs(g):
+        return plan_schedule(g, m, dtype).used
+    from bellcrank.emit.cores.wave_cores import WaveSharing
+
+    return WaveSharing(g, m.processors, dtype).used
 
 
-def source(g: Graph, schedule: Schedule, dtype: str) -> str:
+def source(g: Graph, m: Machine, used: int, dtype: str) -> str:
     """Return the module as LLVM IR, without the Python entry; the code for one core where that is fastest.
 
     Parameters
     ----------
     g
         Graph of one state.
-    schedule
-        Assignment of its tasks to cores.
-    dtype
-        Type of the numbers.
-    """
-    if schedule.used == 1:
-        return kernel_module.source(g, host().lanes(dtype), dtype)
-    return streams.source(g, schedule, host().lanes(dtype), host().triple, dtype)
-
-
-def sharing_cores(r: Recursion, m: Machine, dtype: str) -> int:
-    """Return the number of cores that divide the runs of a recursion, or one.
-
-    Parameters
-    ----------
-    r
-        Recursion.
     m
         Machine.
+    used
+        Number of cores that compute the graph.
     dtype
         Type of the numbers.
     """
-    from bellcrank.emit.cores.wave_cores import is_divisible
+    if used == 1:
+        return kernel_module.source(g, host().lanes(dtype), dtype)
+    if has_parallel_runs(g):
+        from bellcrank.emit.cores.wave_cores import WaveSharing
 
-    return m.processors if is_divisible(r, m.processors, host().lanes(dtype), dtype) else 1
-
-
-def wave_source(r: Recursion, processors: int, dtype: str) -> str:
-    """Return the module of a recursion with parallel runs as LLVM IR, without the Python entry.
-
-    Parameters
-    ----------
-    r
-        Recursion.
-    processors
-        Number of cores.
-    dtype
-        Type of the numbers.
-    """
-    from bellcrank.emit.cores import wave_cores as shared
-
-    if processors == 1:
-        return kernel_module.source(r, host().lanes(dtype), dtype)
-    return shared.source(r, processors, host().lanes(dtype), host().triple, dtype)
+        return WaveSharing(g, used, dtype).source()
+    return streams.source(g, plan_schedule(g, m, dtype), host().lanes(dtype), host().triple, dtype)
 
 
 class ParallelKernel(Kernel):

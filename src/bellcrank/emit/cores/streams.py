@@ -11,12 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores import handover_memory as shared
+from bellcrank.emit.cores import handover_worker as shared
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.llvm import sincos
-from bellcrank.emit.llvm.lanes import library_declarations
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.scheduling import Item, Tile, ancestors, chunks, items, order, tiles, trig_groups, unique
+from bellcrank.emit.llvm.scheduling import Item, Tile, ancestors, chunks, input_tiles, items, order, trig_groups, unique
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import COMPARISONS
@@ -85,14 +83,13 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
         for p, sequence in enumerate(plan.sequences)
     ]
     bodies = [stream.function(f"stream_{p}") for p, stream in enumerate(streams)]
+    title = f"{comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}"
     arrays = kernel_module.array_names(graph)
     workspace = kernel_module.workspace_text(streams[0].size, streams[0].w)
     sizes = [stream.size * stream.w.align for stream in streams[1:]]
     return "\n".join(
         [
-            f"; {comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}",
-            sincos.definition(width, dtype),
-            *library_declarations(alone.w),
+            *kernel_module.module_head(title, width, dtype),
             alone.function("state"),
             kernel_module.state_function(graph, alone.size, alone.w, "alone"),
             *bodies,
@@ -110,12 +107,7 @@ class StreamPlan:
         self.processor_of = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
         self.size = shared.messages_start(schedule.machine.processors)
         self.messages = self._plan_messages()
-        self.tile = {
-            (name, c): t
-            for name, shape in graph.inputs.items()
-            for t in reversed(tiles(name, _count(shape)))
-            for c in range(t.start, t.start + t.width)
-        }
+        self.tile = input_tiles(graph)
         self.inputs: dict[Tile, list[Node]] = {}
         for node in graph.nodes:
             if node.op == "input":
@@ -270,10 +262,3 @@ class Stream(LLVMPrinter):
             w.do(handover.await_instruction(flag, self.me))
             for n in item.defines:
                 self.value_names[n.serial] = w.load(address_of[n.serial])
-
-
-def _count(shape: Sequence[int]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n

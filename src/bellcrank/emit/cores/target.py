@@ -13,7 +13,6 @@ from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph
-from bellcrank.graph.recursion import has_parallel_runs
 from bellcrank.scheduling import Machine, Schedule
 
 
@@ -58,14 +57,10 @@ class Cores:
 
     def used(self, graph: Graph) -> int:
         """Return the number of cores that compute `graph`."""
-        if has_parallel_runs(graph):
-            return cores.sharing_cores(graph, self.machine, self.dtype)
-        return self.schedule(graph).used
+        return cores.used_cores(graph, self.machine, self.dtype)
 
     def _text(self, graph: Graph, used: int) -> str:
-        if has_parallel_runs(graph):
-            return self._one.with_python_entry(cores.wave_source(graph, used, self.dtype), graph)
-        return self._one.with_python_entry(cores.source(graph, self.schedule(graph), self.dtype), graph)
+        return self._one.with_python_entry(cores.source(graph, self.machine, used, self.dtype), graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:
         """Return facts to cache, the machine code of `graph`, and whether it came from the cache."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-from bellcrank.emit.cores import handover_memory as shared
+from bellcrank.emit.cores import handover_worker as shared
 from bellcrank.emit.cpu.machine_code import Library
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellcrank.emit.cores import handover
-from bellcrank.emit.cores.handover_memory import LINE_BYTES, messages_start, shared_address
+from bellcrank.emit.cores.handover_worker import LINE_BYTES, messages_start, shared_address
 from bellcrank.emit.cpu import kernel_module, recursion_module
-from bellcrank.emit.llvm import sincos
-from bellcrank.emit.llvm.lanes import library_declarations
+from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.wave_functions import Phase, Waves
 from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
@@ -27,9 +26,15 @@ MIN_PLACES = 64  # least places of a run in a divided wave: a message costs as m
 class WaveSharing:
     """Assignment of waves to cores, and the flags between them."""
 
-    def __init__(self, waves: Waves, processors: int) -> None:
-        self.waves, self.processors = waves, processors
-        self.flags = 0
+    def __init__(self, r: Recursion, processors: int, dtype: str) -> None:
+        """Divide the waves of the recursion `r` among `processors` cores, for the type `dtype`."""
+        self.waves, self.processors = Waves(r, host().lanes(dtype), dtype, "single"), processors
+
+    @property
+    def used(self) -> int:
+        """Number of cores that compute the recursion: one if no wave is wide enough to be divided."""
+        divided = self.processors > 1 and any(map(self.is_divided, self.waves.phases()))
+        return self.processors if divided else 1
 
     def is_divided(self, phase: Phase) -> bool:
         """Return whether `phase` is divided; then each of its waves is that has a bundle for every core."""
@@ -110,17 +115,8 @@ class WaveSharing:
                     name = f"{self._direction(phase.channel)}[{self._label(wave.shape)}]"
                     needs = dict.fromkeys(previous_phase, 1)
                     this_phase.append(len(loads))
-                    loads.append(
-                        LoadTask(
-                            len(loads),
-                            name,
-                            (),
-                            needs,
-                            1,
-                            self._operations_per_bundle(phase.channel, wave.shape),
-                            times,
-                        )
-                    )
+                    operations = self._operations_per_bundle(phase.channel, wave.shape)
+                    loads.append(LoadTask(len(loads), name, (), needs, 1, operations, times))
                     core_of.append(k)
             previous_phase = this_phase
         return schedule_loads(self.waves.r.name, loads, core_of, machine)
@@ -148,72 +144,21 @@ class WaveSharing:
                     operations[op] = operations.get(op, 0) + wave_shape.repeats * cut.angle_count
         return operations
 
-
-def wave_schedule(r: Recursion, machine: Machine, width: int, dtype: str) -> Schedule:
-    """Return the schedule of a recursion.
-
-    Parameters
-    ----------
-    r
-        Recursion.
-    machine
-        Machine with its number of cores.
-    width
-        Lanes of a vector.
-    dtype
-        Type of the numbers.
-    """
-    return WaveSharing(Waves(r, width, dtype, "single"), machine.processors).schedule(machine)
-
-
-def is_divisible(r: Recursion, processors: int, width: int, dtype: str) -> bool:
-    """Return whether any wave is wide enough to be divided.
-
-    Parameters
-    ----------
-    r
-        Recursion.
-    processors
-        Number of cores.
-    width
-        Lanes of a vector.
-    dtype
-        Type of the numbers.
-    """
-    sharing = WaveSharing(Waves(r, width, dtype, "single"), processors)
-    return processors > 1 and any(map(sharing.is_divided, sharing.waves.phases()))
-
-
-def source(r: Recursion, processors: int, width: int, triple: str, dtype: str) -> str:
-    """Return the module as LLVM IR, without the Python entry.
-
-    Parameters
-    ----------
-    r
-        Recursion.
-    processors
-        Number of cores.
-    width
-        Lanes of a vector.
-    triple
-        Target triple.
-    dtype
-        Type of the numbers.
-    """
-    waves = Waves(r, width, dtype, "single")
-    sharing = WaveSharing(waves, processors)
-    arrays = kernel_module.array_names(r)
-    workspace = kernel_module.workspace_text(0, waves.w)
-    return "\n".join(
-        [
-            f"; {comment(r.name)} on {processors} cores: {r.count().arithmetic} operations, {width} lanes of {dtype}",
-            sincos.definition(width, dtype),
-            *library_declarations(waves.w),
-            waves.text(),
-            recursion_module.checked_state_function(r, waves),
-            kernel_module.state_function(r, waves.size, waves.w, "alone"),
-            f"@common = internal global [{waves.size * waves.w.bytes} x i8] zeroinitializer, align 64",
-            *(sharing.stream(me) for me in range(processors)),
-            handover.definition(arrays, workspace, [64] * (processors - 1), sharing.size, triple),
-        ]
-    )
+    def source(self) -> str:
+        """Return the module as LLVM IR, without the Python entry."""
+        waves, r, processors = self.waves, self.waves.r, self.processors
+        arrays = kernel_module.array_names(r)
+        workspace = kernel_module.workspace_text(0, waves.w)
+        operations = f"{r.count().arithmetic} operations, {waves.lanes} lanes of {waves.dtype}"
+        title = f"{comment(r.name)} on {processors} cores: {operations}"
+        return "\n".join(
+            [
+                *kernel_module.module_head(title, waves.lanes, waves.dtype),
+                waves.text(),
+                recursion_module.checked_state_function(r, waves),
+                kernel_module.state_function(r, waves.size, waves.w, "alone"),
+                f"@common = internal global [{waves.size * waves.w.bytes} x i8] zeroinitializer, align 64",
+                *(self.stream(me) for me in range(processors)),
+                handover.definition(arrays, workspace, [64] * (processors - 1), self.size, host().triple),
+            ]
+        )

@@ -21,7 +21,7 @@ from bellcrank.emit.llvm import lanes as copied
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
-from bellcrank.emit.llvm.subroutines import sign_bits, tick_routines
+from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, sign_bits, tick_routines
 from bellcrank.graph.action import Action
 from bellcrank.quoting import comment
 
@@ -30,7 +30,6 @@ SHARED_WORDS = ("runs", "ticks", "blocks", "reward", "end", "final", "ws", "step
 WORD_OFFSETS = {name: 8 * k for k, name in enumerate(SHARED_WORDS)}
 BUSY, ODD, ENDED = 1, 2, 3  # status of `one` when it did not act
 GIL_RELEASE_RUNS = 64  # runs; from this number on the GIL is released during the call
-NEWLINE = "\n"
 
 
 def source(action: Action, lanes: int, trig_width: int, dtype: str = "float64") -> tuple[str, int]:
@@ -82,7 +81,7 @@ class _WorkspaceLayout:
 
     def addresses(self, w: Writer, *names: str) -> str:
         return "".join(
-            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.offsets[name] * w.align}{NEWLINE}" for name in names
+            f"  %{name}.own = getelementptr i8, ptr %ws, i64 {self.offsets[name] * w.align}\n" for name in names
         )
 
 
@@ -93,10 +92,6 @@ def _graph_call(action: Action, name: str, **places: str) -> str:
     results = [places[f"to_{key}"] for key in graph.outputs]
     arguments = ", ".join(f"ptr {a}" for a in ("%ws", *(addresses[key] for key in graph.inputs), *results))
     return f"  call void @{name}({arguments})\n"
-
-
-def _indented_lines(w: Writer) -> str:
-    return "".join(f"  {line}{NEWLINE}" for line in w.lines)
 
 
 def _row_functions(action: Action, w: Writer) -> str:
@@ -110,10 +105,10 @@ def _row_functions(action: Action, w: Writer) -> str:
             outward, tile, "%rows", str(action.row * w.bytes), copied.load_tile(outward, tile, "%lanes", "")
         )
     return f"""define internal void @rows_in(ptr noalias %rows, ptr noalias %lanes) nounwind {{
-{_indented_lines(inward)}  ret void
+{copied.indented(inward.lines)}  ret void
 }}
 define internal void @rows_out(ptr noalias %lanes, ptr noalias %rows) nounwind {{
-{_indented_lines(outward)}  ret void
+{copied.indented(outward.lines)}  ret void
 }}"""
 
 
@@ -200,10 +195,10 @@ def _block_loop(name: str, action: Action, layout: _WorkspaceLayout, w: Writer) 
         pointers += f"""  %{key}.o = mul i64 %k, {widths[key] * lanes * w.bytes}
   %{key}.k = getelementptr i8, ptr {array}, i64 %{key}.o
 """
-    number_counts = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}{NEWLINE}" for key in arrays}
+    number_counts = {key: f"  %{key}.n = mul i64 %rest, {widths[key]}\n" for key in arrays}
     copy_in = number_counts["u"] + "  call void @copy(ptr %u.corner.own, ptr %u.k, i64 %u.n)\n" if acts else ""
     copy_out = "".join(
-        f"{number_counts[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n){NEWLINE}"
+        f"{number_counts[key]}  call void @copy(ptr %{key}.k, ptr %{key}.corner.own, i64 %{key}.n)\n"
         for key in (("y", "reward", "end", "final") if acts else ("y",))
     )
     block_arguments = ", ".join(f"ptr %{key}.k" for key in arrays)
@@ -241,23 +236,6 @@ return:
   ret i64 %result
 }}"""
 
-
-COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
-begin:
-  %some = icmp ne i64 %n, 0
-  br i1 %some, label %one, label %end
-one:
-  %k = phi i64 [0, %begin], [%k.next, %one]
-  %a = getelementptr double, ptr %from, i64 %k
-  %x = load double, ptr %a, align 8
-  %b = getelementptr double, ptr %to, i64 %k
-  store double %x, ptr %b, align 8
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %n
-  br i1 %more, label %one, label %end
-end:
-  ret void
-}"""
 
 # A number is not finite if all bits of its exponent are set.
 ODD_FUNCTION = """define i64 @odd(i64 %n, ptr %u) nounwind {

@@ -10,11 +10,9 @@ If both processors have fused multiply-add, the results are equal bit for bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from bellcrank.emit.llvm.host import llvm
-from bellcrank.errors import CompileError, InputError, unknown
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.emit.llvm.host import compile_for_other
+from bellcrank.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -38,26 +36,9 @@ PROCESSORS = {
 }
 
 
-@evaluated_once
-def _initialised() -> Any:
-    binding = llvm()
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    return binding
-
-
 def object_code(text: str, processor: str) -> bytes:
     """Return the object file of the LLVM IR module `text` for `processor`, a name in PROCESSORS."""
     if processor not in PROCESSORS:
         raise InputError(unknown("processor", processor, PROCESSORS))
-    p, binding = PROCESSORS[processor], _initialised()
-    machine = binding.Target.from_triple(p.triple).create_target_machine(
-        cpu=p.cpu, features=p.features, opt=3, reloc="pic", abiname=p.abi
-    )
-    try:
-        module: Any = binding.parse_assembly(text, binding.create_context())
-        module.triple, module.data_layout = p.triple, str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        raise CompileError(f"LLVM rejected generated code; this is a bug in bellcrank: {error}") from error
-    return bytes(machine.emit_object(module))
+    p = PROCESSORS[processor]
+    return compile_for_other(text, p.triple, cpu=p.cpu, features=p.features, reloc="pic", abiname=p.abi)

@@ -8,10 +8,7 @@ The batch module gets the address of `@one`, for the few rows that do not fill i
 from __future__ import annotations
 
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.llvm import sincos
-from bellcrank.emit.llvm.lanes import library_declarations
 from bellcrank.graph import Graph
-from bellcrank.quoting import comment
 
 # Status of @many before the batch module is loaded: the entry falls back to Python, as for a bad input.
 BATCH_NOT_LOADED = 1
@@ -22,10 +19,9 @@ def scalar_module(graph: Graph, width: int, dtype: str) -> str:
     state = kernel_module.scalar_code(graph, width, dtype)
     array_names = kernel_module.array_names(graph)
     parameters = ["i64 %n", *(x for n in array_names for x in (f"ptr %{n}", f"i64 %stride_{n}"))]
+    title = f"{kernel_module.operations_text(graph)}, one state of {dtype} ({width} lanes)"
     parts = [
-        f"; {comment(graph.name)}: {graph.count().arithmetic} operations, one state of {dtype} ({width} lanes)",
-        sincos.definition(width, dtype),
-        *library_declarations(state.w),
+        *kernel_module.module_head(title, width, dtype),
         state.function("state"),
         *state.loop_functions,
         kernel_module.state_function(graph, state.size, state.w),
@@ -40,9 +36,7 @@ def batch_module(graph: Graph, width: int, dtype: str) -> str:
     block = kernel_module.vector_code(graph, width, dtype, small=not kernel_module.is_chunked(graph))
     functions = block.function("block", apart=len(block.chunks) > 1)  # determines the size of the workspace
     parts = [
-        f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
-        sincos.definition(width, dtype),
-        *library_declarations(block.w),
+        *kernel_module.module_head(f"{kernel_module.operations_text(graph)}, {width} lanes of {dtype}", width, dtype),
         functions,
         *block.loop_functions,
         *kernel_module.batch_functions(graph, block),

@@ -19,14 +19,17 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.buffers import POISONED
 from bellcrank.emit.cpu.arguments import Arguments, contains_symbols
-from bellcrank.emit.cpu.machine_code import Library, hide_from_collector, numpy_function, poisoning
-from bellcrank.emit.cpu.object_layout import (
+from bellcrank.emit.cpu.machine_code import (
     ADDRESS_TABLE,
     ARRAY_FIELDS,
     FLOAT_DTYPES,
     NUMPY_ABI_VERSIONS,
     OBJECT_HEADER_BYTES,
     PLAIN_ARRAY_FLAGS,
+    Library,
+    hide_from_collector,
+    numpy_function,
+    poisoning,
 )
 from bellcrank.emit.cpu.thread_pool import PoolTask, shared_pool, wait_for_tasks
 from bellcrank.emit.target import About

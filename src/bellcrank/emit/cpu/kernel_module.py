@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 
 from bellcrank.emit.llvm import column_code, sincos
+from bellcrank.emit.llvm.column_layout import NO_COLUMNS
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, library_declarations, prefetch_function, uncached_rows
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.output_layout import NO_COLUMNS
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, WINDOW_NODES, chunks, items, order, split_trig
 from bellcrank.graph import Graph
 from bellcrank.graph.columns import outline_columns
@@ -57,9 +57,7 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
     block = vector_code(graph, width, dtype, len(state.chunks) == 1, chunk)
     functions = block.function("block", apart=len(block.chunks) > 1)  # determines the size of the workspace
     parts = [
-        f"; {comment(graph.name)}: {graph.count().arithmetic} operations, {width} lanes of {dtype}",
-        sincos.definition(width, dtype),
-        *library_declarations(state.w),
+        *module_head(f"{operations_text(graph)}, {width} lanes of {dtype}", width, dtype),
         state.function("state"),
         functions,
         *state.loop_functions,
@@ -70,6 +68,16 @@ def source(graph: Graph, width: int, dtype: str = "float64", chunk: int | None =
         writable_global(),
     ]
     return "\n".join(parts)
+
+
+def operations_text(graph: Graph) -> str:
+    """Return the name of `graph` and its number of operations, for a comment."""
+    return f"{comment(graph.name)}: {graph.count().arithmetic} operations"
+
+
+def module_head(title: str, width: int, dtype: str) -> list[str]:
+    """Return the beginning of a module: its title, @sincos for vectors of `width` lanes of `dtype`, declarations."""
+    return [f"; {title}", sincos.definition(width, dtype), *library_declarations(Writer(1, dtype))]
 
 
 def is_chunked(graph: Graph) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.buffers import POISON_BYTE
-from bellcrank.emit.cpu.object_layout import ARRAY_FIELDS
+from bellcrank.emit.cpu.machine_code import ARRAY_FIELDS
 
 STACK_BYTES = 131_072  # filled below a call: twice the largest workspace on the stack
 

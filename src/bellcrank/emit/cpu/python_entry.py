@@ -16,7 +16,7 @@ from row to row.
     define i64 @one(ptr in0, ptr in1, ..., ptr out)
     define i64 @many(i64 n, ptr in0, i64 stride0, ptr in1, i64 stride1, ..., ptr out, i64 out_stride)
 
-The memory layout of arguments and functions is in object_layout.py.
+The memory layout of arguments and functions is in machine_code.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from math import prod
 
 import numpy as np
 
-from bellcrank.emit.cpu.object_layout import (
+from bellcrank.emit.cpu.machine_code import (
     ADDRESS_TABLE,
     ARRAY_FIELDS,
     PLAIN_ARRAY_FLAGS,

@@ -2,25 +2,90 @@
 
     i64 @drive(ptr block)        returns when requested to stop (STOPPED), or when the lane is not live (HALTED)
 
-`block` is an array of 8-byte words (realtime_block.py): flags and counters, and pointers to memory shared with the rest
-of the process. Inputs come through a mailbox and states are published in a window. Both are sequence locks: a counter,
+`block` is an array of 8-byte words (BLOCK_WORDS): flags and counters, and pointers to memory shared with the rest of
+the process. Inputs come through a mailbox and states are published in a window. Both are sequence locks: a counter,
 which is odd during a write, and the data it protects, so that the newest data wins and no side waits. Rows go into a
 ring buffer that another thread empties; a full ring loses rows, and counts them. The clock is three functions given in
 the block, so that tests can supply their own; @real_now, @real_sleep and @real_own (the CPU time of the thread) are the
 computer's.
 
-Times are in nanoseconds.
+Times are in nanoseconds. Histograms have eight bins for each power of two (`bin_edges`).
 """
 
 from __future__ import annotations
 
-from bellcrank.emit.cpu.realtime_block import KEPT_EVENTS, KEPT_PERIODS, BlockWriter
+import numpy as np
+
 from bellcrank.emit.llvm import sincos
-from bellcrank.emit.llvm.subroutines import begin_function, tick_routines
+from bellcrank.emit.llvm.lanes import Writer, indented
+from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, begin_function, tick_routines
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
+HISTOGRAM_BINS = 512
+KEPT_EVENTS = 256  # newest overruns whose details are kept
+KEPT_PERIODS = 8192  # newest periods: time of waking, delay, duration, and CPU time of the thread
+
+BLOCK_WORDS = (
+    *("stop", "pause", "period", "ticks", "most", "spin", "now", "sleep", "own", "clock"),
+    *("state", "spare", "p", "u", "ws", "mailbox", "seen", "window", "ring", "capacity", "head", "tail", "lost"),
+    *("stride", "phase", "steps", "overruns", "skipped", "caught_up", "deadline", "log", "logged", "trace", "traced"),
+    *("costs", "cost_least", "cost_most", "cost_sum", "delays", "delay_least", "delay_most", "delay_sum"),
+    *("owns", "own_least", "own_most", "own_sum"),
+)
+WORD_INDEX = {name: k for k, name in enumerate(BLOCK_WORDS)}
 STOPPED, HALTED = 0, 1
+
+
+def bin_edges() -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the lower ends of the bins and the end of the last.
+
+    Bins 8 to 23 are empty, because each number below 8 has its own bin.
+    """
+    k = np.arange(HISTOGRAM_BINS + 1)
+    octave, part = k // 8, k % 8
+    return np.where(octave < 3, np.minimum(k, 8), np.ldexp(8.0 + part, octave - 3)).astype(float)
+
+
+class BlockWriter(Writer):
+    """Writer of one lane, with accesses to words of the block."""
+
+    def let(self, text: str, prefix: str = "r") -> str:
+        """Write the definition of a new value by `text`; return its name, which begins with `prefix`."""
+        return super().let(text, prefix)
+
+    def label(self, name: str) -> None:
+        """Write the label `name`."""
+        self.do(f"{name}:")
+
+    def address(self, word: str) -> str:
+        """Return the address of `word`."""
+        return self.let(f"getelementptr i64, ptr %block, i64 {WORD_INDEX[word]}")
+
+    def word(self, name: str) -> str:
+        """Load the word `name`, which other threads write, with acquire ordering."""
+        return self.let(f"load atomic i64, ptr {self.address(name)} acquire, align 8")
+
+    def put(self, name: str, value: str) -> None:
+        """Store `value` in the word `name` with release ordering."""
+        self.do(f"store atomic i64 {value}, ptr {self.address(name)} release, align 8")
+
+    def pointer(self, name: str) -> str:
+        """Load the pointer in the word `name`."""
+        return self.let(f"load ptr, ptr {self.address(name)}, align 8")
+
+    def increment(self, name: str, amount: str = "1") -> None:
+        """Add `amount` to the word `name`."""
+        self.put(name, self.let(f"add i64 {self.word(name)}, {amount}"))
+
+    def now(self, clock: str = "now") -> str:
+        """Call the clock function in the word `clock`; return its result."""
+        function = self.pointer(clock)
+        return self.let(f"call i64 {function}(ptr {self.pointer('clock')})")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        """Branch to the label `yes` if `condition` is true, else to `no`."""
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
 
 def source(program: Program, trig_width: int) -> tuple[str, int]:
@@ -107,25 +172,9 @@ define internal void @note(ptr %bins, ptr %stats, i64 %given) nounwind {
   ret void
 }"""
 
-COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %done, label %loop
-loop:
-  %k = phi i64 [0, %0], [%next, %loop]
-  %a = getelementptr double, ptr %from, i64 %k
-  %x = load double, ptr %a, align 8
-  %b = getelementptr double, ptr %to, i64 %k
-  store double %x, ptr %b, align 8
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}"""
-
 
 def _drive_function(program: Program) -> str:
-    t, size, nu, row = BlockWriter(), program.size, program.nu, program.row
+    t, size, nu, row = BlockWriter(1, "float64"), program.size, program.nu, program.row
     t.label("begin")
     t.put("deadline", t.let(f"add i64 {t.now()}, {t.word('period')}"))
     t.do("br label %wait")
@@ -229,7 +278,7 @@ def _drive_function(program: Program) -> str:
     t.do(f"ret i64 {STOPPED}")
     t.label("halted")
     t.do(f"ret i64 {HALTED}")
-    return "define i64 @drive(ptr %block) nounwind {\n" + "\n".join(t.lines) + "\n}"
+    return f"define i64 @drive(ptr %block) nounwind {{\n{indented(t.lines)}}}"
 
 
 def _append_ring_line(t: BlockWriter, lines: str, count: str, capacity: int, values: tuple[str, str, str, str]) -> None:

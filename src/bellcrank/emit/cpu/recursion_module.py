@@ -11,15 +11,15 @@ import math
 from dataclasses import dataclass
 
 from bellcrank.emit.cpu import kernel_module
-from bellcrank.emit.llvm import lanes, sincos
-from bellcrank.emit.llvm.lanes import Writer, library_declarations
+from bellcrank.emit.llvm import lanes
+from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
 from bellcrank.emit.llvm.subroutines import Routines, routines
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.graph import Graph
 from bellcrank.graph.recursion import has_parallel_runs, recursions
 from bellcrank.graph.store_coverage import Coverage
-from bellcrank.quoting import comment, symbol
+from bellcrank.quoting import symbol
 
 PARALLEL_SUMS = 16  # independent partial sums of the inputs
 
@@ -59,12 +59,9 @@ def source(r: Graph, width: int, dtype: str) -> str:
     r.check_whole()
     code = scalar_code(r, width, dtype)
     parts = sum(len(g.cells) for g in recursions(r))
-    kinds = f"{r.count().arithmetic} operations, {parts} kinds of parts"
-    head = f"; {comment(r.name)}: {kinds}, {width} lanes of {dtype}"
+    title = f"{kernel_module.operations_text(r)}, {parts} kinds of parts, {width} lanes of {dtype}"
     texts = [
-        head,
-        sincos.definition(width, dtype),
-        *library_declarations(code.w),
+        *kernel_module.module_head(title, width, dtype),
         code.text(),
         checked_state_function(r, code),
         kernel_module.state_function(r, code.size, code.w),
@@ -213,10 +210,8 @@ def _transpose_array(w: Writer, lines: list[str], n: str, size: int, label: str,
         label = f"{tag}.rest"
     if rest_columns := size - tile_count * TILE_COLUMNS:
         w.lines = []
-        array_address, to = (
-            w.at(f"%{n}", tile_count * TILE_COLUMNS * w.bytes),
-            w.at(f"%packed_{n}", tile_count * TILE_COLUMNS * w.align),
-        )
+        array_address = w.at(f"%{n}", tile_count * TILE_COLUMNS * w.bytes)
+        to = w.at(f"%packed_{n}", tile_count * TILE_COLUMNS * w.align)
         _transpose_tile(w, n, array_address, to, rest_columns, inwards)
         lines += [f"  {line}" for line in w.lines]
     return label

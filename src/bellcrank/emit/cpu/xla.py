@@ -11,7 +11,7 @@ buffers with the same leading axes; the kernel's own @many does the work. On a G
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from bellcrank.emit.cpu.machine_code import Library
@@ -138,20 +138,30 @@ def load_field(name: str, kind: str, base: str, offset: int) -> str:
 """
 
 
-class Handler:
-    """XLA handler of a kernel, valid as long as this object lives."""
+class XlaHandler:
+    """Compiled handler, valid as long as this object lives."""
 
-    def __init__(self, signature: Signature, kernel: Library) -> None:
-        """Compile the handler for `signature` and connect it to the code of `kernel`."""
-        text = source(list(signature.inputs.values()), list(signature.outputs.values()), int(signature.dtype[-2:]) // 8)
-        self.library, self._kernel = Library(compile_cached(text)[0]), kernel
-        ctypes.c_void_p.from_address(self.library.address("many")).value = kernel.address("many")
-
-    def scratch(self, rows: int) -> int:
-        """Return the numbers of a workspace for `rows` states, which XLA allocates as one more result."""
-        return 0
+    def __init__(self, text: str, pointers: Mapping[str, int]) -> None:
+        """Compile the module `text`, and set its global `pointers`."""
+        self.library = Library(compile_cached(text)[0])
+        for name, address in pointers.items():
+            self.library.set_pointer(name, address)
 
     @property
     def function(self) -> object:
         """Function pointer for jax.ffi.pycapsule."""
         return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.library.address("handler"))
+
+
+class Handler(XlaHandler):
+    """XLA handler of a kernel on the CPU."""
+
+    def __init__(self, signature: Signature, kernel: Library) -> None:
+        """Compile the handler for `signature` and connect it to the code of `kernel`."""
+        text = source(list(signature.inputs.values()), list(signature.outputs.values()), int(signature.dtype[-2:]) // 8)
+        super().__init__(text, {"many": kernel.address("many")})
+        self._kernel = kernel
+
+    def scratch(self, rows: int) -> int:
+        """Return the numbers of a workspace for `rows` states, which XLA allocates as one more result."""
+        return 0

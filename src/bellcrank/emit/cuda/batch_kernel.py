@@ -1,8 +1,10 @@
-"""Straight-line kernel for a batch of states: one thread per state, or a team of threads.
+"""Straight-line kernels for a batch of states: one thread per state, or a team of threads.
 
     many(i64 n, ptr array, i32 row, i32 column, ...)     n states; strides in elements, inputs first, then outputs
 
-The tiled variant expects contiguous rows (a column stride of 1); see array_access.py.
+There is one kernel for each memory layout. The tiled variant expects contiguous rows (a column stride of 1); see
+array_access.py. Where matrices need more live values than registers and shared memory hold, some go to local memory,
+which is slow. Kernels that each compute some columns repeat part of the work, but keep their values in fast memory.
 """
 
 from __future__ import annotations
@@ -14,17 +16,23 @@ from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from bellcrank.emit.cuda.array_access import StridedArray, TiledArray
-from bellcrank.emit.cuda.constant_memory import ThreadWriter
-from bellcrank.emit.cuda.load_hoisting import HOIST_DISTANCE_UNITS
-from bellcrank.emit.cuda.occupancy import BANDWIDTH, BEST_EFFICIENCY, STATES_PER_BLOCK, TeamPlan, best_plan, team_plan
-from bellcrank.emit.cuda.prefetch import MAX_PREFETCH_WARPS, prefetch_code
-from bellcrank.emit.cuda.ptx import ptx
-from bellcrank.emit.cuda.register_pressure import live_counts, low_pressure_order
+import numpy as np
+
+from bellcrank.emit.cuda.array_access import MAX_PREFETCH_WARPS, StridedArray, TiledArray, prefetch_code
+from bellcrank.emit.cuda.occupancy import (
+    BANDWIDTH,
+    BEST_EFFICIENCY,
+    SHARED_BYTES,
+    STATES_PER_BLOCK,
+    TeamPlan,
+    best_plan,
+    team_plan,
+)
+from bellcrank.emit.cuda.ptx import ThreadWriter, ptx
+from bellcrank.emit.cuda.register_pressure import HOIST_DISTANCE_UNITS, live_counts, low_pressure_order
 from bellcrank.emit.cuda.team import TeamDivision, single_thread_team, work
-from bellcrank.emit.cuda.thread_code import ThreadCode
-from bellcrank.emit.cuda.units import Units
-from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.cuda.thread_code import Units, emit_member
+from bellcrank.emit.llvm.lanes import Writer, indented
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import symbol
@@ -37,6 +45,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare void @llvm.nvvm.barrier0()
 """
+MAX_PARTS = 3  # kernels per graph at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,41 +188,20 @@ class BatchKernelText:
 
     def _member(self, w: Writer, member: int, stored: set[tuple[str, int]]) -> None:
         """Emit the code of one thread for its state; add to `stored` the output elements that it stores."""
-        plan, arrays, mailbox = self.plan, self.arrays, self.plan.team.mailbox
-        row = f"[{plan.states} x {w.type}]"
-        stores: dict[int, list[tuple[str, int]]] = {}
-        for name, k, x in self._results():
-            if isinstance(x, Node):
-                stores.setdefault(x.serial, []).append((name, k))
-
-        def mail(node: Node) -> str:
-            return w.let(f"getelementptr {row}, ptr addrspace(3) %parked, i32 {mailbox[node.serial]}", "p")
+        arrays = self.arrays
 
         def read(node: Node) -> str:
-            if node.op != "input":
-                return w.let(f"load volatile {w.type}, ptr addrspace(3) {mail(node)}", "x")
             array = arrays[f"in_{symbol(node.args[0])}"]
             # volatile: otherwise LLVM would read the whole tile into registers at once
             word = "load volatile" if isinstance(array, TiledArray) else "load"
             return w.let(f"{word} {w.type}, {array.address(w, node.args[1])}", "x")
 
-        def put(name: str, k: int, value: str) -> None:
-            stored.add((name, k))
-            w.do(f"store {w.type} {value}, {arrays[name].address(w, k)}")
+        def put(place: tuple[str, int], value: str) -> None:
+            stored.add(place)
+            w.do(f"store {w.type} {value}, {arrays[place[0]].address(w, place[1])}")
 
-        def write(node: Node, value: str) -> None:
-            for name, k in stores.get(node.serial, ()):
-                put(name, k, value)
-            if node.serial in mailbox:
-                w.do(f"store volatile {w.type} {value}, ptr addrspace(3) {mail(node)}")
-
-        first = plan.team.mailbox_rows + sum(plan.shared_slots[:member])
-        body = ThreadCode(self.units, w, read, write, plan.states, first, plan.shared_slots[member])
-        body.emit_steps(plan.spill_plans[member].steps)
-        if not member:
-            for name, k, x in self._results():
-                if not isinstance(x, Node) or x.op == "input":
-                    put(name, k, body.value(x))
+        results = [((name, k), x) for name, k, x in self._results()]
+        emit_member(self.plan, member, self.units, w, read, results, put)
 
     def _results(self) -> Iterator[tuple[str, int, Any]]:
         """Yield array name, index and value of every element of the outputs."""
@@ -221,10 +209,6 @@ class BatchKernelText:
             indices = self.places[name] if self.places else range(array.size)
             for k, x in zip(indices, array.flat, strict=True):
                 yield f"out_{symbol(name)}", k, x
-
-    @property
-    def _bounds(self) -> str:
-        return f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
 
     def _kernel_around(self, w: Writer) -> str:
         """Return the kernel around the code.
@@ -234,10 +218,10 @@ class BatchKernelText:
         parameters = "".join(
             f", ptr addrspace(1) noalias %{a}, i32 %{a}.row, i32 %{a}.column" for a in self.arrays
         )  # fmt: skip
-        lines = "".join(f"  {line}\n" for line in w.lines)
         states, helped = self.plan.states, self.tiled or len(self.plan.team) > 1
         far = f"  %far = alloca [{self.plan.local_values} x {w.type}], align 8\n" if self.plan.local_values else ""
-        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {self._bounds} {{
+        bounds = f'"nvvm.maxntid"="{self.plan.threads}" "nvvm.minctasm"="{self.plan.blocks}"'
+        return f"""define ptx_kernel void @many(i64 %n{parameters}) nounwind {bounds} {{
 {far}  %tid = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
   %member = lshr i32 %tid, {states.bit_length() - 1}
@@ -252,7 +236,7 @@ class BatchKernelText:
   %parked = getelementptr {w.type}, ptr addrspace(3) @shared, i32 %place
 {self._prefetch(w)}  br i1 {"true" if helped else "%mine"}, label %go, label %done
 go:
-{lines}  br label %done
+{indented(w.lines)}  br label %done
 done:
   ret void
 }}"""
@@ -289,3 +273,61 @@ def cheapest(graphs: Sequence[tuple[By, Graph]], dtype: str) -> tuple[By, Graph]
         if s.cost_bound < best_text.cost and s.costs_less_than(best_text.cost):
             best_text, best_method = s, method
     return best_method, best_text.graph
+
+
+def best_parts(graph: Graph, dtype: str) -> list[BatchKernelText]:
+    """Return the kernels of `graph` for the type `dtype` that compute all outputs in the least predicted time."""
+    best = [BatchKernelText(graph, dtype)]
+    if not best[0].plan.local_values:
+        return best
+    cost = best[0].cost
+    for split in _splits(graph):
+        candidate = [BatchKernelText(part, dtype, places=places) for part, places in split]
+        if sum(part.cost_bound for part in candidate) < cost and (total := sum(part.cost for part in candidate)) < cost:
+            best, cost = candidate, total
+    return best
+
+
+def _splits(graph: Graph) -> Iterator[list[tuple[Graph, dict[str, list[int]]]]]:
+    """Yield ways to partition matrix outputs, by their last and by their first axis."""
+    if any(array.ndim < 2 for array in graph.outputs.values()):
+        return
+    for count in range(2, MAX_PARTS + 1):
+        for axis in (-1, 0):
+            if all(array.shape[axis] >= count for array in graph.outputs.values()):
+                split = [_part(graph, count, axis, k) for k in range(count)]
+                coverage = Coverage(graph.name, graph.shapes)
+                for name, indices in ((name, indices) for _, places in split for name, indices in places.items()):
+                    coverage.note(name, indices)
+                coverage.check()
+                yield split
+
+
+def _part(graph: Graph, count: int, axis: int, k: int) -> tuple[Graph, dict[str, list[int]]]:
+    outputs, indices = {}, {}
+    for name, array in graph.outputs.items():
+        part_indices = np.array_split(np.arange(array.size).reshape(array.shape), count, axis=axis)[k].ravel()
+        outputs[name], indices[name] = array.ravel()[part_indices], part_indices.tolist()
+    return Graph(graph.name, graph.inputs, outputs, graph.tape), indices
+
+
+def layout_texts(graph: Graph, dtype: str) -> dict[str, list[dict[str, Any]]]:
+    """Return PTX and launch facts of the kernels of `graph` for each memory layout of a batch, in the type `dtype`.
+
+    Tiles that leave room for fewer blocks on a multiprocessor cost more than they gain.
+    """
+    facts_by_layout = {"strided": [_launch_facts(kernel_text) for kernel_text in best_parts(graph, dtype)]}
+    tiled = BatchKernelText(graph, dtype, tiled=True)
+    if len(tiled.plan.team) == 1 and (tiled.shared + 1024) * tiled.plan.blocks <= SHARED_BYTES:
+        facts_by_layout["tiled"] = [_launch_facts(tiled)]
+    return facts_by_layout
+
+
+def _launch_facts(batch: BatchKernelText) -> dict[str, Any]:
+    plan = batch.plan
+    return {
+        "ptx": batch.ptx, "threads": plan.threads, "states": plan.states, "shared": batch.shared,
+        "registers": plan.registers, "live": batch.max_live, "blocks": plan.blocks, "local": plan.local_values,
+        "members": len(plan.team), "per_second": batch.per_second,
+        "tiles": [k for k, array in enumerate(batch.arrays.values()) if isinstance(array, TiledArray)],
+    }  # fmt: skip

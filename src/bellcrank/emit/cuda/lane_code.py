@@ -1,18 +1,28 @@
-"""LLVM IR for a thread whose values are interleaved in memory with those of the 31 other threads of its warp.
+"""Large mechanisms on a GPU: threads with rolled loops, and their kernel for a batch of states.
 
-The functions are those of emit/llvm/subroutines.py for one lane: an element of an array or of the workspace is one
-value of each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a
+The functions of a thread are those of emit/llvm/subroutines.py for one lane: an element of an array or of the workspace
+is one value of each of 32 states, contiguous, so that the accesses of a warp are coalesced. A block is one warp, with a
 workspace behind that of the previous block. There are as many blocks as can be resident at once, and each processes one
 group of 32 states after another.
+
+    many(i64 n, (ptr in, i32 row, i32 column)..., (ptr out, i32 row, i32 column)..., ptr workspace, i64 blocks)
+
+The kernel for a batch gets arrays as straight-line code does (array_access.py), with strides in elements from row to
+row and from column to column. A thread copies its state to the workspace, and the result back.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from bellcrank.emit.cuda.arithmetic import Arithmetic
-from bellcrank.emit.cuda.constant_memory import ThreadWriter
+from bellcrank.emit.cuda.ptx import Arithmetic, ThreadWriter, disable_unrolling, ptx
+from bellcrank.emit.llvm.lanes import indented
+from bellcrank.emit.llvm.subroutines import routines
+from bellcrank.graph import Graph
+from bellcrank.quoting import comment, symbol
 
 LANES = 32
 HEAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -28,38 +38,6 @@ class LaneWriter(ThreadWriter):
         assert lanes == 1
         self.align = LANES * self.bytes  # bytes from one element to the next
 
-    def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
-        """Emit a load from `pointer` and return its value.
-
-        Parameters
-        ----------
-        pointer
-            Address.
-        kind
-            LLVM type; empty for the type of the numbers.
-        align
-            Alignment in bytes; 0 for the size of a number.
-        """
-        return super().load(pointer, kind, align or self.bytes)
-
-    def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
-        """Emit a store of `value` to `pointer`.
-
-        Parameters
-        ----------
-        value
-            Operand.
-        pointer
-            Address.
-        kind
-            LLVM type; empty for the type of the numbers.
-        align
-            Alignment in bytes; 0 for the size of a number.
-        volatile
-            Make the store volatile.
-        """
-        super().store(value, pointer, kind, align or self.bytes, volatile)
-
     def function(self, op: str, args: Sequence[str]) -> str:
         """Emit the elementary function `op` of the operands `args` and return its value."""
         arithmetic = Arithmetic(self)
@@ -67,7 +45,7 @@ class LaneWriter(ThreadWriter):
 
 
 def sincos_function(dtype: str) -> str:
-    """Return the function @sincos as routine.py calls it: sines and cosines of `count` angles, for the type `dtype`."""
+    """Return the function @sincos that loops call: sines and cosines of `count` angles, for the type `dtype`."""
     w = LaneWriter(1, dtype)
     offset = w.let(f"mul i64 %k, {w.align}")
     x, *results = (w.let(f"getelementptr i8, ptr %{to}, i64 {offset}", "p") for to in ("x", "s", "c"))
@@ -84,6 +62,11 @@ def copy_function(dtype: str) -> str:
     )
     w.store(w.load(source_address), to)
     return _loop_function("copied", "ptr %to, i64 %to.step, ptr %from, i64 %from.step, i64 %count", w)
+
+
+def lane_module(head: str, dtype: str, *parts: str) -> str:
+    """Return the module of `parts`, with the functions @sincos and @copied for `dtype`, after the comment `head`."""
+    return "\n".join([head + HEAD, sincos_function(dtype), copy_function(dtype), *parts])
 
 
 def lane_kernel(name: str, parameters: str, workspace_arrays: Mapping[str, int], w: LaneWriter, body: str) -> str:
@@ -136,16 +119,63 @@ done:
 
 def _loop_function(name: str, parameters: str, w: LaneWriter) -> str:
     """Return a function whose lines are executed for every %k below %count."""
-    body = "".join(f"  {line}\n" for line in w.lines)
     return f"""define internal void @{name}({parameters}) noinline nounwind {{
 entry:
   %any = icmp ne i64 %count, 0
   br i1 %any, label %turn, label %done
 turn:
   %k = phi i64 [0, %entry], [%next, %turn]
-{body}  %next = add i64 %k, 1
+{indented(w.lines)}  %next = add i64 %k, 1
   %more = icmp ult i64 %next, %count
   br i1 %more, label %turn, label %done
 done:
   ret void
 }}"""
+
+
+@dataclass(frozen=True)
+class StateLoopCode:
+    """PTX and workspace size of a kernel with rolled loops."""
+
+    ptx: str
+    room: int  # elements of a state in the workspace
+
+
+def state_loop_code(graph: Graph, dtype: str = "float64") -> StateLoopCode:
+    """Return the code of `graph` with rolled loops, for the type `dtype`."""
+    graph.check_whole()
+    state_routines, w = routines({"state": graph}, 1, 1, dtype, writer=LaneWriter), LaneWriter(1, dtype)
+    inputs = {f"in_{symbol(name)}": math.prod(shape) for name, shape in graph.inputs.items()}
+    outputs = {f"out_{symbol(name)}": math.prod(shape) for name, shape in graph.shapes.items()}
+    workspace_arrays = {**inputs, **outputs, "ws": state_routines.slots}
+    arrays = ", ".join(f"ptr %all.{a}, i32 %row.{a}, i32 %column.{a}" for a in (*inputs, *outputs))
+    call_arguments = ", ".join(f"ptr %{a}" for a in ("ws", *inputs, *outputs))
+    global_operands = "ptr %at.{0}, i64 %step.{0}"
+    lines = [
+        *(line for a in (*inputs, *outputs) for line in _locate_state(a, w)),
+        *(
+            f"call void @copied(ptr %{a}, i64 {w.align}, {global_operands.format(a)}, i64 {n})"
+            for a, n in inputs.items()
+        ),
+        f"call void @{state_routines.names['state']}({call_arguments})",
+        *(
+            f"call void @copied({global_operands.format(a)}, ptr %{a}, i64 {w.align}, i64 {n})"
+            for a, n in outputs.items()
+        ),
+        "br label %next",
+    ]
+    head = f"; {comment(graph.name)}: {graph.count().arithmetic} operations, a thread for each state\n"
+    kernel = lane_kernel("many", arrays, workspace_arrays, w, indented(lines))
+    text = lane_module(head, dtype, state_routines.text, kernel)
+    return StateLoopCode(disable_unrolling(ptx(text)), sum(workspace_arrays.values()))
+
+
+def _locate_state(a: str, w: LaneWriter) -> list[str]:
+    """Return code for the address of the state in an array, and the bytes from one of its elements to the next."""
+    return [
+        f"%wide.{a} = zext i32 %row.{a} to i64",
+        f"%offset.{a} = mul i64 %state, %wide.{a}",
+        f"%at.{a} = getelementptr {w.type}, ptr %all.{a}, i64 %offset.{a}",
+        f"%apart.{a} = zext i32 %column.{a} to i64",
+        f"%step.{a} = mul i64 %apart.{a}, {w.bytes}",
+    ]

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from bellcrank.emit.cuda.load_hoisting import HOIST_DISTANCE_UNITS
-from bellcrank.emit.cuda.register_pressure import low_pressure_order
-from bellcrank.emit.cuda.spilling import SpillPlan
+from bellcrank.emit.cuda.register_pressure import HOIST_DISTANCE_UNITS, low_pressure_order
 from bellcrank.emit.cuda.team import Team, TeamDivision, single_thread_team
-from bellcrank.emit.cuda.units import Units
+from bellcrank.emit.cuda.thread_code import SpillPlan, Units
 
 REGISTER_FILE_SIZE = 65536  # registers of a multiprocessor
 SHARED_BYTES = 227 * 1024  # bytes of shared memory of a multiprocessor; each block takes 1 KiB more than it requests

@@ -20,9 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from bellcrank.emit.cuda.register_pressure import live_counts, low_pressure_order
-from bellcrank.emit.cuda.spilling import SpillPlan, SpillStep, plan_spills
-from bellcrank.emit.cuda.thread_code import ThreadCode
-from bellcrank.emit.cuda.units import Unit, Units
+from bellcrank.emit.cuda.thread_code import SpillPlan, SpillStep, ThreadCode, Unit, Units, plan_spills
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.graph import Graph, Node
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellcrank.emit.cuda.constant_memory import ThreadWriter
 from bellcrank.emit.cuda.procedure import InputElement
-from bellcrank.emit.llvm.lanes import Writer
+from bellcrank.emit.cuda.ptx import ThreadWriter
+from bellcrank.emit.llvm.lanes import Writer, indented
 from bellcrank.graph import Graph, Node, Program
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ class RunKernelCode:
         self._save_state(w)
         w.do(f"store i64 {w.let('load i64, ptr %count')}, ptr addrspace(1) %counts.at")
         w.do("br label %done")
-        lines = "".join(f"{line}\n" if line.endswith(":") else f"  {line}\n" for line in w.lines)
         return f"""{w.definition()}@shared = external addrspace(3) global [0 x i8], align 16
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -66,7 +65,7 @@ define ptx_kernel void @run(
   i64 %n, i64 %ticks, ptr addrspace(1) noalias %s, ptr addrspace(1) noalias %p, ptr addrspace(1) noalias %inputs,
   i64 %per_run, i64 %per_element, ptr addrspace(1) noalias %rows, i64 %capacity, ptr addrspace(1) noalias %counts
 ) nounwind "nvvm.maxntid"="{self.loop.threads}" "nvvm.minctasm"="{self.loop.resident_blocks}" {{
-{lines}done:
+{indented(w.lines)}done:
   ret void
 }}"""
 

@@ -1,29 +1,83 @@
-"""GPU kernel for a batch of large mechanisms: one thread per state, with rolled loops over link classes."""
+"""GPU kernel for a batch of large mechanisms: one thread per state, with rolled loops over link classes.
+
+The workspaces of its threads (lane_code.py) are for as many blocks as can be resident at once.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import (
     DeviceFunction,
     DeviceMemoryError,
     array_address,
+    cupy,
+    free_bytes,
     out_of_memory_error,
     stream_context,
     total_bytes,
 )
 from bellcrank.emit.cuda.gpu_kernel import GpuKernel, strides
-from bellcrank.emit.cuda.lane_code import LANES
-from bellcrank.emit.cuda.state_loops import StateLoopCode
-from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace, balanced_blocks, resident_blocks
+from bellcrank.emit.cuda.lane_code import LANES, StateLoopCode
+from bellcrank.emit.cuda.occupancy import REGISTER_FILE_SIZE
 from bellcrank.emit.target import About
 
+MEMORY_SHARE = 0.5  # share of the free memory
+MAX_RESIDENT_BLOCKS = 32  # resident blocks of a multiprocessor at most
 LENT_MEMORY_SHARE = 1 / 8  # share of a GPU's memory that a caller may provide as workspace
+
+
+def resident_blocks(registers: int) -> int:
+    """Return the number of one-warp blocks that are resident at once, with `registers` registers per thread."""
+    each = REGISTER_FILE_SIZE // (LANES * -(-max(1, registers) // 8) * 8)
+    return int(min(MAX_RESIDENT_BLOCKS, each) * cupy().cuda.Device().attributes["MultiProcessorCount"])
+
+
+def balanced_blocks(states: int, most: int) -> int:
+    """Return a number of blocks, at most `most`, with equal numbers of groups of 32 among `states` states.
+
+    Only the last block may have fewer groups.
+    """
+    groups = -(-states // LANES)
+    return -(-groups // -(-groups // max(1, most)))
+
+
+def affordable_blocks(states: int, function: DeviceFunction, numbers: int, dtype: str) -> int:
+    """Return the number of blocks that fit into free memory.
+
+    Parameters
+    ----------
+    states
+        Number of states.
+    function
+        Kernel to launch.
+    numbers
+        Workspace elements of one state.
+    dtype
+        Type of the numbers.
+    """
+    fit = int(MEMORY_SHARE * free_bytes()) // (LANES * numbers * int(dtype[-2:]) // 8)
+    return balanced_blocks(states, min(resident_blocks(function.registers), fit))
+
+
+def allocate_workspace(count: int, numbers: int, dtype: str) -> Any:
+    """Return an uninitialised workspace.
+
+    Parameters
+    ----------
+    count
+        Number of blocks.
+    numbers
+        Workspace elements of one state.
+    dtype
+        Type of the numbers.
+    """
+    return empty_buffer(count * LANES * numbers, dtype, cupy())
 
 
 class StateKernel(GpuKernel):
@@ -32,10 +86,8 @@ class StateKernel(GpuKernel):
     share = 0.5  # the rest is for the workspace
 
     def __init__(self, about: About, code: StateLoopCode) -> None:
-        self._set_description(about)
-        self.threads, self.code_size, self.room = 1, 0, code.room
-        self._source = lambda: code.ptx
-        self.function = self.convert
+        super().__init__(about, lambda: code.ptx)
+        self.room = code.room
         self.states = DeviceFunction(code.ptx, "many", LANES, 0, single_piece=True)
 
     @property
@@ -62,25 +114,10 @@ class StateKernel(GpuKernel):
         arrays = (x for a in given for x in (a, *map(np.uint32, strides(a))))
         self.states(count * LANES, np.int64(rows), *arrays, scratch_memory, np.int64(count))
 
-    # -- for callers that launch kernels by address
-
-    def filled(self, stream: int, rows: int, places: Sequence[int]) -> None:
-        """Launch the kernel in a stream of the caller, on dense row-major arrays.
-
-        Parameters
-        ----------
-        stream
-            Address of the CUDA stream.
-        rows
-            Number of states.
-        places
-            Addresses of the arrays, inputs first, then results.
-        """
-        shapes = [*self.signature.inputs.values(), *self.signature.outputs.values()]
+    def _launch_dense(self, stream: int, rows: int, arrays: Sequence[int]) -> None:
         count = affordable_blocks(rows, self.states, self.room, self.signature.dtype)
         with stream_context(stream):  # only the next allocation in this stream may reuse the memory
             scratch_memory = allocate_workspace(count, self.room, self.signature.dtype)
-            arrays = [x for place, s in zip(places, shapes, strict=True) for x in (place, math.prod(s), 1)]
             self.states.launch(stream, count * LANES, [rows, *arrays, array_address(scratch_memory), count])
 
     @property

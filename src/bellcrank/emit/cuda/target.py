@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from bellcrank.emit.cpu.kernel import Kernel
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.target import About, By
 from bellcrank.graph import Graph, Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.graph.loop_levels import roll_if_worthwhile
 from bellcrank.graph.recursion import has_parallel_runs, recursions
+
+if TYPE_CHECKING:
+    from bellcrank.emit.cuda.lane_code import StateLoopCode
+    from bellcrank.emit.cuda.waves import WaveText
 
 # Operations up to which unrolled code is faster in single precision: chain:70 by far, chain:100 no more.
 MAX_UNROLLED_OPERATIONS = 15_000
@@ -51,15 +55,9 @@ class Cuda:
 
     def source(self, graph: Graph) -> str:
         """Return the PTX of `graph`, for arrays with any strides."""
-        if self._has_parallel_runs(graph):
-            from bellcrank.emit.cuda.waves import wave_text
-
-            return wave_text(graph, self.dtype).ptx
-        if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import state_loop_code
-
-            return state_loop_code(graph, self.dtype).ptx
-        from bellcrank.emit.cuda.kernel_parts import best_parts
+        if (code := self._loop_code(graph)) is not None:
+            return code.ptx
+        from bellcrank.emit.cuda.batch_kernel import best_parts
 
         return "\n".join(part.ptx for part in best_parts(_inline_calls(graph), self.dtype))
 
@@ -68,21 +66,30 @@ class Cuda:
 
         The driver translates PTX to machine code when it is loaded (device.py), which is cached, too.
         """
-        if self._has_parallel_runs(graph):
+        code: Any = self._loop_code(graph)
+        if code is None:
+            from bellcrank.emit.cuda.batch_kernel import layout_texts
+
+            kind, code = "texts", layout_texts(_inline_calls(graph), self.dtype)
+        elif self._has_parallel_runs(graph):
             from bellcrank.emit.cuda.wave_kernel import pack_wave_text
+
+            kind, code = "waves", pack_wave_text(code)
+        else:
+            kind, code = "loops", asdict(code)
+        return {kind: code}, code, False
+
+    def _loop_code(self, graph: Graph) -> WaveText | StateLoopCode | None:
+        """Return the code of `graph` with rolled loops; None if it is compiled to straight-line code."""
+        if self._has_parallel_runs(graph):
             from bellcrank.emit.cuda.waves import wave_text
 
-            packed_waves = pack_wave_text(wave_text(graph, self.dtype))
-            return {"waves": packed_waves}, packed_waves, False
+            return wave_text(graph, self.dtype)
         if self.in_loops(graph):
-            from bellcrank.emit.cuda.state_loops import state_loop_code
+            from bellcrank.emit.cuda.lane_code import state_loop_code
 
-            loops = asdict(state_loop_code(graph, self.dtype))
-            return {"loops": loops}, loops, False
-        from bellcrank.emit.cuda.kernel_parts import layout_texts
-
-        kernel_texts = layout_texts(_inline_calls(graph), self.dtype)
-        return {"texts": kernel_texts}, kernel_texts, False
+            return state_loop_code(graph, self.dtype)
+        return None
 
     def _has_parallel_runs(self, graph: Graph) -> TypeGuard[Recursion]:
         return self.waves and has_parallel_runs(graph)
@@ -107,8 +114,8 @@ class Cuda:
 
             return WaveKernel(about, unpack_wave_text(code))
         if "loops" in facts:
+            from bellcrank.emit.cuda.lane_code import StateLoopCode
             from bellcrank.emit.cuda.state_kernel import StateKernel
-            from bellcrank.emit.cuda.state_loops import StateLoopCode
 
             return StateKernel(about, StateLoopCode(**code))
         return CudaKernel(about, code)

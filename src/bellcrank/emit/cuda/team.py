@@ -16,14 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bellcrank.emit.cuda.load_hoisting import hoist_loads
-from bellcrank.emit.cuda.register_pressure import live_counts
-from bellcrank.emit.cuda.spilling import SpillPlan, plan_spills
-from bellcrank.emit.cuda.units import Unit, Units
-from bellcrank.scheduling.coarsening import fine_tasks
+from bellcrank.emit.cuda.register_pressure import hoist_loads, live_counts
+from bellcrank.emit.cuda.thread_code import BARRIER, SpillPlan, Unit, Units, plan_spills
+from bellcrank.graph import Node
+from bellcrank.nodes.ops import OPS
+from bellcrank.scheduling import Machine, Schedule
+from bellcrank.scheduling.coarsening import fine_tasks, leading_labels
+from bellcrank.scheduling.list_scheduling import fixed_order_schedule
+from bellcrank.scheduling.machines import complete
 from bellcrank.scheduling.partitioning import by_branch
+from bellcrank.scheduling.task import tasks_from_groups
 
-BARRIER = Unit((), ())  # barrier of all members
 INSTRUCTION_COSTS = {"sin": 30.0, "cos": 30.0, "div": 10.0, "sqrt": 20.0}  # instructions; anything else is about one
 BARRIER_COST = 40.0  # instructions that a barrier costs each member
 MAX_PROPOSALS = 2  # divisions that are planned in detail
@@ -241,3 +244,27 @@ class TeamDivision:
         for p, stream in enumerate(streams):
             stream += [BARRIER] * (max(barriers) - barriers[p])
         return Team([hoist_loads(stream, distance) for stream in streams])
+
+
+def team_schedule(name: str, units: Units, team: Team) -> Schedule:
+    """Return the plan of a `team` for the `units` of a graph as a Schedule, for inspection.
+
+    The work of a member between two barriers is a task; `name` is that of the schedule.
+    """
+    tasks: dict[tuple[int, int], dict[int, Node]] = {}
+    for member, stream in enumerate(team.streams):
+        barriers = 0
+        for unit in stream:
+            barriers += unit is BARRIER
+            stack = [n for n in unit.defines if n.op != "input"]
+            while stack:  # fused nodes are computed with their unit
+                n = stack.pop()
+                tasks.setdefault((barriers, member), {})[n.serial] = n
+                stack += [a for a in n.operands if a.serial in units.inlined]
+    keys = sorted(tasks)
+    groups = [[tasks[key][serial] for serial in sorted(tasks[key])] for key in keys]
+    cost = {op: INSTRUCTION_COSTS.get(op, 0.0 if op == "neg" else 1.0) for op in OPS}
+    labels = [leading_labels((n.label, cost[n.op]) for n in group) for group in groups]
+    todo = tasks_from_groups(name, "team", groups, labels)
+    machine = Machine(f"gpu({len(team)})", complete(len(team)), cost, BARRIER_COST, 1.0, unit="instructions")
+    return fixed_order_schedule(todo, machine, [member for _, member in keys])

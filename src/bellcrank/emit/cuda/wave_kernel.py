@@ -20,29 +20,28 @@ Array = np.ndarray[Any, Any]
 
 def pack_wave_text(code: WaveText) -> dict[str, Any]:
     """Return the code `code` as a dictionary for JSON."""
-    arrays = {"whole": code.whole, "numbers": code.numbers, "plan": code.plan}
-    text = {name: [str(a.dtype), list(a.shape), _encode(a.tobytes())] for name, a in arrays.items()}
-    sizes = {"blocks": code.blocks, "shared": code.shared, "room": code.room}
-    return {"ptx": _encode(code.ptx.encode()), **sizes, **text}
+    return {name: _packed(x) for name, x in vars(code).items()}
 
 
 def unpack_wave_text(facts: Mapping[str, Any]) -> WaveText:
     """Return the code from its dictionary `facts`."""
-    whole, numbers, plan = (_array(*facts[name]) for name in ("whole", "numbers", "plan"))
-    blocks, shared, room = (int(facts[name]) for name in ("blocks", "shared", "room"))
-    return WaveText(_decode(facts["ptx"]).decode(), whole, numbers, plan, blocks, shared, room)
+    return WaveText(**{name: _unpacked(x) for name, x in facts.items()})
 
 
-def _array(dtype: str, shape: list[int], raw: str) -> Array:
-    return np.frombuffer(_decode(raw), dtype).reshape(shape)
+def _packed(x: Array | str | int) -> Any:
+    """Return a number as it is, a text compressed, and an array as its type, its shape and its compressed bytes."""
+    if isinstance(x, int):
+        return x
+    raw = x.encode() if isinstance(x, str) else x.tobytes()
+    text = base64.b64encode(zlib.compress(raw)).decode()
+    return text if isinstance(x, str) else [str(x.dtype), list(x.shape), text]
 
 
-def _encode(raw: bytes) -> str:
-    return base64.b64encode(zlib.compress(raw)).decode()
-
-
-def _decode(text: str) -> bytes:
-    return zlib.decompress(base64.b64decode(text))
+def _unpacked(x: Any) -> Any:
+    if isinstance(x, int):
+        return x
+    raw = zlib.decompress(base64.b64decode(x if isinstance(x, str) else x[2]))
+    return raw.decode() if isinstance(x, str) else np.frombuffer(raw, x[0]).reshape(x[1])
 
 
 class WaveEngine:
@@ -70,10 +69,7 @@ class WaveKernel(GpuKernel):
     """Kernel called with arrays, in which the whole GPU computes each state."""
 
     def __init__(self, about: About, code: WaveText) -> None:
-        self._set_description(about)
-        self.threads, self.code_size = 1, 0
-        self._source = lambda: code.ptx
-        self.function = self.convert
+        super().__init__(about, lambda: code.ptx)
         (output,) = self.signature.outputs.values()
         sizes = {name: shape[0] for name, shape in self.signature.inputs.items()}
         self.engine = WaveEngine(code, sizes, output[0], self.signature.dtype)

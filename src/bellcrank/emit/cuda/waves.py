@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cuda.arithmetic import Arithmetic
-from bellcrank.emit.cuda.ptx import ptx
+from bellcrank.emit.cuda.ptx import Arithmetic, ptx
 from bellcrank.emit.cuda.wave_team import LANES, MEMBERS, TeamLoop, is_team_loop
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.loop_code import LoopCode

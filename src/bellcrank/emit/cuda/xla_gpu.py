@@ -11,13 +11,11 @@ import ctypes
 from collections.abc import Sequence
 from math import prod
 
-from bellcrank.emit.cpu.machine_code import Library
-from bellcrank.emit.cpu.xla import BUFFER_OFFSETS, buffers, handler, load_field
-from bellcrank.emit.cuda.cuda_kernel import CudaKernel
+from bellcrank.emit.cpu.xla import BUFFER_OFFSETS, XlaHandler, buffers, handler, load_field
 from bellcrank.emit.cuda.device import DeviceFunction, driver_launch
+from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.cuda.lane_code import LANES
 from bellcrank.emit.cuda.state_kernel import StateKernel
-from bellcrank.emit.llvm.host import compile_cached
 from bellcrank.emit.target import Shape
 
 API_OFFSETS = {
@@ -86,7 +84,7 @@ start:
 
 
 def _workspace(place: int, most: int) -> str:
-    """Return the code that reads the last result, and the number of blocks for it (workspace.py: balanced_blocks)."""
+    """Return the code that reads the last result, and the number of blocks for it (as `balanced_blocks`)."""
     return f"""  %workspace.at = getelementptr ptr, ptr %rets, i64 {place}
   %workspace = load ptr, ptr %workspace.at
 {load_field("workspace.data", "ptr", "%workspace", BUFFER_OFFSETS["data"])}  %workspace.place = alloca ptr
@@ -121,21 +119,13 @@ i32 {part.shared}, ptr %stream, ptr %given, ptr null)
 """
 
 
-class GpuHandler:
-    """XLA handler of a GPU kernel, valid as long as this object lives."""
+class GpuHandler(XlaHandler):
+    """XLA handler of a GPU kernel."""
 
     def __init__(self, kernel: CudaKernel | StateKernel) -> None:
+        """Compile the handler of `kernel` and connect it to the functions that it launches."""
         shapes = list(kernel.signature.inputs.values()), list(kernel.signature.outputs.values())
         self.parts, self.scratch = kernel.in_rows, kernel.scratch
-        self.library = Library(compile_cached(source(*shapes, self.parts, kernel.most))[0])
-        self._set_pointer("launch", ctypes.cast(driver_launch(), ctypes.c_void_p).value)
-        for k, part in enumerate(self.parts):
-            self._set_pointer(f"part{k}", part.address)
-
-    def _set_pointer(self, name: str, address: int | None) -> None:
-        ctypes.c_void_p.from_address(self.library.address(name)).value = address
-
-    @property
-    def function(self) -> object:
-        """Function pointer for jax.ffi.pycapsule."""
-        return ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(self.library.address("handler"))
+        pointers = {f"part{k}": part.address for k, part in enumerate(self.parts)}
+        pointers["launch"] = ctypes.cast(driver_launch(), ctypes.c_void_p).value or 0
+        super().__init__(source(*shapes, self.parts, kernel.most), pointers)

@@ -26,8 +26,17 @@ from bellcrank.emit.equations.formula import (
     iter_symbols,
     sum_of_factor,
 )
-from bellcrank.emit.equations.harmonics import Groups, Harmonic, Term, Wave, product_to_sum
-from bellcrank.emit.equations.polynomial import EXPONENT_BITS, Frozen, Polynomial, Ring
+from bellcrank.emit.equations.polynomial import (
+    EXPONENT_BITS,
+    Frozen,
+    Groups,
+    Harmonic,
+    Polynomial,
+    Ring,
+    Term,
+    Wave,
+    product_to_sum,
+)
 
 CoefficientShape = tuple[tuple[Term, float], ...]  # a coefficient, normalised to its first term and rounded
 

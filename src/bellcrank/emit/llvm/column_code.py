@@ -3,8 +3,8 @@
     void @name(ptr ws, ptr given, ptr x)     results to the workspace; in scalar code, to an output if they are one
 
 Numbers that all columns share are read from the caller's workspace in place. Sums are accumulated in tiles
-(column_tiles.py), each in a loop of its own over the columns. In vector code, waiting sums and results lie in rows
-chosen by buffer_reuse.py: first those of the arguments, then further ones at x. Elements are as wide as the lanes, and
+(column_layout.py), each in a loop of its own over the columns. In vector code, waiting sums and results lie in rows
+chosen by column_layout.py: first those of the arguments, then further ones at x. Elements are as wide as the lanes, and
 matrices are stored row by row.
 
 Scalar code puts columns into the lanes of vectors. Several columns or vectors are processed together, so that a shared
@@ -22,19 +22,22 @@ from functools import cached_property
 import numpy as np
 
 from bellcrank.emit.llvm import lanes, register_allocation
-from bellcrank.emit.llvm.addressing import rebase
-from bellcrank.emit.llvm.buffer_reuse import RowAssignment, assign_rows
-from bellcrank.emit.llvm.column_tiles import SumTile, tile_sums, visible_operands
+from bellcrank.emit.llvm.column_layout import (
+    ColumnCalls,
+    OutputLayout,
+    RowAssignment,
+    SumTile,
+    assign_rows,
+    divide_columns,
+    output_layouts,
+    tile_sums,
+    visible_operands,
+    written_elements,
+)
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, constant_array
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.output_layout import (
-    ColumnCalls,
-    OutputLayout,
-    divide_columns,
-    output_layouts,
-    written_elements,
-)
+from bellcrank.emit.llvm.register_allocation import rebase
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.columns import ColumnGraph
 from bellcrank.nodes.node import Value
@@ -47,7 +50,7 @@ PARALLEL_VECTORS, PARALLEL_COLUMNS = 4, 4
 class RoundAddresses:
     """Addresses of one round of the loop: its units in `given`, all their runs of results, and the waiting sums.
 
-    The address of waiting sums is empty if they have rows of their own (buffer_reuse.py).
+    The address of waiting sums is empty if they have rows of their own (column_layout.py).
     """
 
     given: list[str]
@@ -120,12 +123,10 @@ class ColumnCode:
     def printers(self) -> list[LLVMPrinter]:
         """One printer for each of the columns or vectors that are processed together."""
         w = self.w
-        printers = [
-            LLVMPrinter(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}) for _ in range(self.parallel_count)
+        return [
+            LLVMPrinter(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}, w=w)
+            for _ in range(self.parallel_count)
         ]
-        for s in printers:
-            s.w = w
-        return printers
 
     @cached_property
     def sum_tiles(self) -> list[SumTile]:

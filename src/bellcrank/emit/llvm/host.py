@@ -129,6 +129,11 @@ def compile_cached(text: str) -> tuple[bytes, bool, str]:
 
 def compile_text(text: str) -> bytes:
     """Return the object code of the LLVM IR module `text`, compiled now."""
+    return bytes(target_machine().emit_object(verified_module(text)))
+
+
+def verified_module(text: str) -> Any:
+    """Return the LLVM IR module `text`, parsed and checked."""
     binding = llvm()
     context = binding.create_context()  # a context of its own, because constants and types stay in it for ever
     try:
@@ -136,7 +141,27 @@ def compile_text(text: str) -> bytes:
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM rejected generated code; this is a bug in bellcrank: {error}") from error
-    return bytes(target_machine().emit_object(module))
+    return module
+
+
+@evaluated_once
+def _binding_for_all_targets() -> Any:
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def other_machine(triple: str, **options: Any) -> Any:
+    """Return a new LLVM target machine for the processor `triple`, with further `options` of llvmlite."""
+    return _binding_for_all_targets().Target.from_triple(triple).create_target_machine(opt=3, **options)
+
+
+def compile_for_other(text: str, triple: str, **options: Any) -> bytes:
+    """Return the object code of the module `text` for the processor `triple`; `options` as for `other_machine`."""
+    machine, module = other_machine(triple, **options), verified_module(text)
+    module.triple, module.data_layout = triple, str(machine.target_data)
+    return bytes(machine.emit_object(module))
 
 
 def code_size(object_code: bytes) -> int:

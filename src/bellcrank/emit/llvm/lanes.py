@@ -10,7 +10,7 @@ stride), as in the states of a simulation.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -47,7 +47,8 @@ class Writer:
         self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
         self.mangled = short if lanes == 1 else f"v{lanes}{short}"  # suffix of LLVM intrinsics
         self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
-        self.align = self.bytes * lanes
+        self.align = self.bytes * lanes  # bytes from one element of an array to the next
+        self.alignment = self.align  # of a value in memory
         self.lines: list[str] = []
         self._numbers = count(1)  # of the next names
 
@@ -110,12 +111,12 @@ class Writer:
 
     def load(self, pointer: str, kind: str = "", align: int = 0) -> str:
         """Load a value from `pointer`; the IR type `kind` and the bytes of `align` default to those of the writer."""
-        return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.align}", "x")
+        return self.let(f"load {kind or self.type}, ptr {pointer}, align {align or self.alignment}", "x")
 
     def store(self, value: str, pointer: str, kind: str = "", align: int = 0, volatile: bool = False) -> None:
         """Store `value` at `pointer`; the type `kind` and `align` default to those of the writer; may be `volatile`."""
         word = "store volatile" if volatile else "store"
-        self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.align}")
+        self.do(f"{word} {kind or self.type} {value}, ptr {pointer}, align {align or self.alignment}")
 
     def function(self, op: str, args: Sequence[str]) -> str:
         """Call the function `op` of the C library with `args`, lane by lane."""
@@ -133,6 +134,15 @@ class Writer:
             result = self.let(f"insertelement {self.type} {result}, {self.element} {value}, i64 {lane}", "v")
         return result
 
+    def negative(self, x: str) -> str:
+        """Return the negative of the value `x`."""
+        return self.let(f"fneg {self.type} {x}")
+
+    def fma(self, a: str, b: str, c: str) -> str:
+        """Return the fused multiply-add `a` * `b` + `c`."""
+        t = self.type
+        return self.let(f"call {t} @llvm.fma.{self.mangled}({t} {a}, {t} {b}, {t} {c})", "v")
+
     def shuffle(self, kind: str, a: str, b: str, lanes: list[int]) -> str:
         """Return the `lanes` of the concatenation of vectors `a` and `b` of the IR type `kind`."""
         mask = ", ".join(f"i32 {i}" for i in lanes)
@@ -145,6 +155,11 @@ class Writer:
             unpaired = terms[-1:] if len(terms) % 2 else []
             terms = [self.let(f"fadd {self.type} {a}, {b}") for a, b in pairs] + list(unpaired)
         return terms[0] if terms else "zeroinitializer"
+
+
+def indented(lines: Iterable[str]) -> str:
+    """Return `lines` as text, indented except labels."""
+    return "".join(f"{line}\n" if line.endswith(":") else f"  {line}\n" for line in lines)
 
 
 def library_declarations(w: Writer) -> list[str]:

@@ -4,7 +4,7 @@ Values that outlive a chunk (see scheduling.py), and all sines and cosines, live
 a sum that is finite exactly if the inputs are (or so large that they should be checked): thus a batch detects a NaN at
 almost no cost.
 
-Calls are in calls.py, and software pipelining between blocks of states is in software_pipelining.py.
+Calls, and software pipelining between blocks of states, are in calls.py.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 
-from bellcrank.emit.llvm import calls, lanes, software_pipelining
+from bellcrank.emit.llvm import calls, lanes
+from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
-from bellcrank.emit.llvm.output_layout import NO_COLUMNS, ColumnCalls
-from bellcrank.emit.llvm.register_allocation import SlotAllocator, call_argument_positions, matrix_elements, spills
+from bellcrank.emit.llvm.register_allocation import (
+    SlotAllocator,
+    call_argument_positions,
+    matrix_elements,
+    rebase,
+    spills,
+)
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.store_coverage import Coverage
@@ -55,6 +61,7 @@ class LLVMPrinter:
         called: Mapping[int, tuple[str, int]] | None = None,
         columns: ColumnCalls = NO_COLUMNS,
         registers: int = 0,
+        w: Writer | None = None,
     ) -> None:
         """Prepare to print a graph.
 
@@ -71,7 +78,7 @@ class LLVMPrinter:
         chunks
             Items of each chunk; each becomes a function.
         prologue
-            Items that the block before executed for this one, see software_pipelining.py.
+            Items that the block before executed for this one, see calls.py.
         called
             For a routine (emit/llvm/subroutines.py), the name and the workspace slots of each function it may call, by
             id of the graph; None otherwise.
@@ -79,10 +86,12 @@ class LLVMPrinter:
             Loops over columns that the graph calls.
         registers
             Registers of the processor, to allocate them here (register_allocation.py); 0 to leave allocation to LLVM.
+        w
+            Writer of the lines; by default a new one.
         """
         self.graph, self.trig_width, self.chunks, self.prologue = graph, trig_width, chunks, prologue
         self.registers = registers
-        self.w = Writer(width, dtype, pool=bool(prologue))
+        self.w = w or Writer(width, dtype, pool=bool(prologue))
         self.slots: dict[int, int] = {}  # node -> slot in the workspace
         self.called, self.column_calls = called, columns
         self.loop_functions: list[str] = []  # functions of the loops over columns that were called
@@ -177,25 +186,23 @@ class LLVMPrinter:
         last_chunk = {n.serial: k for k, chunk in enumerate(self.chunks) for item in chunk for n in self.reads(item)}
         if self.prologue:
             inputs = ", ".join(f"ptr noalias %in_{n}, i64 %stride_in_{n}" for n in self.inputs)
-            functions.append(
-                self._function_text(f"{name}_first", f"ptr noalias %ws, {inputs}", software_pipelining.prologue(self))
-            )
+            functions.append(self._function_text(f"{name}_first", f"ptr noalias %ws, {inputs}", calls.prologue(self)))
         for k, chunk in enumerate(self.chunks):
             self._print_chunk(k, chunk, last_chunk)
-            pipelining_end = software_pipelining.interleave_next_block(self, name) if self.prologue else ""
+            pipelining_end = calls.interleave_next_block(self, name) if self.prologue else ""
             ended = [(serial, slot) for serial, slot in self.slots.items() if last_chunk.get(serial) == k and slot > 0]
             self.free_slots += [slot for serial, slot in ended if serial not in self.result_slots.residents]
             if k + 1 < len(self.chunks):
                 functions.append(self._function_text(f"{name}_{k}", parameters, self.body_text()))
         called_chunks = [] if apart else range(len(self.chunks) - 1)
-        calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in called_chunks)
+        chunk_calls = "".join(f"  call void @{name}_{k}({parameters})\n" for k in called_chunks)
         self.check()
         if self.packed_lanes:
-            body = calls + self.body_text()
+            body = chunk_calls + self.body_text()
             return "\n".join([*functions, self._function_text(name, parameters, self._early_exit() + body)])
         bits = f"i{w.lanes}"
         functions.append(f"""define internal i64 @{name}({parameters}) nounwind{self._aligned} {{
-{calls}{self.body_text()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
+{chunk_calls}{self.body_text()}{pipelining_end}  %sum = load {w.type}, ptr %ws, align {w.align}
   %size = call {w.type} @llvm.fabs.{w.mangled}({w.type} %sum)
   %bad = fcmp uge {w.type} %size, {w.immediate(float("inf"))}
   %bits = bitcast {w.mask} %bad to {bits}
@@ -270,14 +277,12 @@ class LLVMPrinter:
 
     def body_text(self) -> str:
         """Return the lines of the body."""
-        return "".join(f"  {line}\n" for line in self._lines)
+        return lanes.indented(self._lines)
 
     @property
     def _lines(self) -> list[str]:
         if not (self.registers and self.w.lanes > 1 and host().avx512):
             return self.w.lines
-        from bellcrank.emit.llvm.addressing import rebase  # imported here, because few graphs are so large
-
         return rebase(self.w.lines, self.w.align)
 
     def reads(self, item: Item) -> list[Node]:
@@ -304,7 +309,7 @@ class LLVMPrinter:
     def emit_item(self, item: Item) -> None:
         """Emit one item of the schedule: loads, sines and cosines, an operation, a call, or stores."""
         if item.kind == "trig" and self.for_next_block:
-            software_pipelining.interleaved_sincos(self, item)
+            calls.interleaved_sincos(self, item)
         elif item.kind == "trig":
             self._trig(item)
         elif item.kind == "call":
@@ -378,26 +383,14 @@ class LLVMPrinter:
         """Emit the operation of `node`, fused with a product where possible; return the name of its value."""
         product = self.products.get(node.serial)
         if product is not None:
-            return self._multiply_add(node, product)
+            return fused(node, product, self.value, self.w)
         if self.negates(node):
             inner = node.operands[0]
-            return self._multiply_add(inner, self.products[inner.serial], minus=True)
+            return fused(inner, self.products[inner.serial], self.value, self.w, minus=True)
         args = [self.value(a) for a in node.args]
         if node.op in LIBRARY_ARITY:
             return self.w.function(node.op, args)
         return self.w.let(IR_TEMPLATES[node.op].format(*args, t=self.w.type, m=self.w.mangled, b=self.w.mask), "v")
-
-    def _multiply_add(self, node: Node, product: Node, minus: bool = False) -> str:
-        """Emit a sum with its product; with `minus` the negative of it."""
-        w, t = self.w, self.w.type
-        return fused(
-            node,
-            product,
-            self.value,
-            lambda x: w.let(f"fneg {t} {x}"),
-            lambda x, y, z: w.let(f"call {t} @llvm.fma.{w.mangled}({t} {x}, {t} {y}, {t} {z})", "v"),
-            minus,
-        )
 
     def _trig(self, item: Item) -> None:
         """Store the angles in the workspace and call @sincos once; results stay there until they are used."""
@@ -486,14 +479,7 @@ def single_use_products(graph: Graph, uses: Mapping[int, int]) -> dict[int, Node
     return products
 
 
-def fused(
-    node: Node,
-    product: Node,
-    value: Callable[[Node | float], str],
-    negative: Callable[[str], str],
-    multiply_add: Callable[[str, str, str], str],
-    minus: bool = False,
-) -> str:
+def fused(node: Node, product: Node, value: Callable[[Node | float], str], w: Writer, minus: bool = False) -> str:
     """Emit a sum with its product, x y + z, x y - z or z - x y, rounded once; return the name of its value.
 
     Parameters
@@ -504,10 +490,8 @@ def fused(
         The operand x y.
     value
         Returns the name of an operand.
-    negative
-        Emits a negation.
-    multiply_add
-        Emits x y + z.
+    w
+        Writer.
     minus
         True for the negative of it.
     """
@@ -515,7 +499,7 @@ def fused(
     x, y = map(value, product.args)
     z = value(b if a is product else a)
     if (node.op == "sub" and a is product) is not minus:
-        z = negative(z)
+        z = w.negative(z)
     if (node.op == "sub" and a is not product) is not minus:
-        y = negative(y)
-    return multiply_add(x, y, z)
+        y = w.negative(y)
+    return w.fma(x, y, z)

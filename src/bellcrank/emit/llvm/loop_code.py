@@ -16,7 +16,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from bellcrank.emit.llvm.lanes import Writer, constant_array
+from bellcrank.emit.llvm.lanes import Writer, constant_array, indented
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.scheduling import order
 from bellcrank.graph import Graph, Node
@@ -106,9 +106,8 @@ class LoopCode:
         self.begin_function({x: f"%n{k}" for k, x in enumerate(parameters)})
         self._statements(body)
         numbers = "".join(f", i64 {self.values[x]}" for x in parameters)
-        lines = "\n".join(line if line.endswith(":") else f"  {line}" for line in self.w.lines)
         head = f"define internal void @{name}({self.parameters}{numbers}) noinline nounwind"
-        return f"{head} {{\nentry:\n{lines}\n  ret void\n}}"
+        return f"{head} {{\nentry:\n{indented(self.w.lines)}  ret void\n}}"
 
     def begin_function(self, parameters: Mapping[Variable, str]) -> None:
         """Begin a new function with integers as `parameters`."""
@@ -242,8 +241,7 @@ class LoopCode:
             Then the values of the same turns.
         """
         known, self.known = self.known, dict(self.known)
-        printer = LLVMPrinter(b.graph, w.lanes, self.trig_width, w.dtype, [], called={})
-        printer.w = w
+        printer = LLVMPrinter(b.graph, w.lanes, self.trig_width, w.dtype, [], called={}, w=w)
         for n in order(b.graph):
             if n.op == "input":
                 x = b.reads[n.args[1]]

@@ -171,6 +171,16 @@ def tiles(array: str, size: int, widths: Sequence[int] = (TILE_COLUMNS,), begin:
     return result
 
 
+def input_tiles(graph: Graph) -> dict[tuple[str, int], Tile]:
+    """Return the tile of each element of the inputs of `graph`."""
+    return {
+        (name, column): tile
+        for name, shape in graph.inputs.items()
+        for tile in reversed(tiles(name, math.prod(shape)))
+        for column in range(tile.start, tile.start + tile.width)
+    }
+
+
 def items(
     graph: Graph, order: Sequence[Node], written: Mapping[str, set[int]] | None = None, whole_matrices: bool = False
 ) -> list[Item]:
@@ -209,12 +219,7 @@ class _ItemBuilder:
         self.store_items = _StoreItems(graph, written, whole_matrices)
         self.done: set[int] = set()
         self.loaded: set[Tile] = set()
-        self.tile_of = {
-            (name, column): tile
-            for name, shape in graph.inputs.items()
-            for tile in reversed(tiles(name, math.prod(shape)))
-            for column in range(tile.start, tile.start + tile.width)
-        }
+        self.tile_of = input_tiles(graph)
         self.inputs: dict[Tile, list[Node]] = {}
         self.results: dict[int, list[Node]] = {}
         for n in order:

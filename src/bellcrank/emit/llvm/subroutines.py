@@ -14,7 +14,7 @@ occurred during the tick are located (locate), in all lanes if any lane requests
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bellcrank.emit.llvm.lanes import Writer, library_declarations
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
@@ -30,6 +30,24 @@ from bellcrank.quoting import comment
 # Items in a function. Fewer than in emit/cpu/kernel_module.py: this saves a third of the compile time, and values live
 # in memory here anyway.
 CHUNK_ITEMS = 500
+
+# Copies n numbers.
+COPY_FUNCTION = """define internal void @copy(ptr %to, ptr %from, i64 %n) nounwind {
+begin:
+  %some = icmp ne i64 %n, 0
+  br i1 %some, label %one, label %end
+one:
+  %k = phi i64 [0, %begin], [%k.next, %one]
+  %a = getelementptr double, ptr %from, i64 %k
+  %x = load double, ptr %a, align 8
+  %b = getelementptr double, ptr %to, i64 %k
+  store double %x, ptr %b, align 8
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, %n
+  br i1 %more, label %one, label %end
+end:
+  ret void
+}"""
 
 
 @dataclass(frozen=True)
@@ -53,25 +71,16 @@ def _check_reads(graph: Graph) -> None:
 
 
 def _function_text(
-    name: str,
-    graph: Graph,
-    lanes: int,
-    trig_width: int,
-    dtype: str,
-    called: Mapping[int, tuple[str, int]],
-    chunk: int,
-    inner: bool,
-    writer: Callable[[int, str], Writer],
+    name: str, graph: Graph, w: Writer, trig_width: int, called: Mapping[int, tuple[str, int]], chunk: int, inner: bool
 ) -> tuple[str, int]:
     """Return the text of one function and the slots of its workspace; inner: called only by other functions."""
     _check_reads(graph)
     if (program := graph.loops()) is not None:
-        code = LoopCode(graph, program, writer(lanes, dtype), trig_width, name, called)
+        code = LoopCode(graph, program, w, trig_width, name, called)
         return code.text(), code.size
     known_elements = known_outputs(graph) if inner else {}
     pieces = chunks(items(graph, order(graph), known_elements), chunk)
-    printer = LLVMPrinter(graph, lanes, trig_width, dtype, pieces, called=called)
-    printer.w = writer(lanes, dtype)
+    printer = LLVMPrinter(graph, w.lanes, trig_width, w.dtype, pieces, called=called, w=w)
     for output, places in known_elements.items():  # elements that callers know, and do not read here
         printer.coverage.note(output, places)
     return printer.function(name), printer.size
@@ -119,7 +128,7 @@ def routines(
     for name, graph in ordered_graphs:
         if id(graph) not in called:
             inner = id(graph) not in fully_read
-            text, size = _function_text(name, graph, lanes, trig_width, dtype, called, chunk, inner, writer)
+            text, size = _function_text(name, graph, writer(lanes, dtype), trig_width, called, chunk, inner)
             parts.append(f"; {comment(graph.name)}\n{text}")
             called = {**called, id(graph): (name, size)}
         names[name] = called[id(graph)][0]
@@ -161,11 +170,8 @@ def tick_routines(
         **more_graphs,
     }
     made_routines, w = routines(requested, lanes, trig_width, dtype, chunk, writer=writer), writer(lanes, dtype)
-    return Routines(
-        "\n".join([*library_declarations(w), made_routines.text, _go_function(program, w)]),
-        made_routines.slots,
-        made_routines.names,
-    )
+    text = "\n".join([*library_declarations(w), made_routines.text, _go_function(program, w)])
+    return replace(made_routines, text=text)
 
 
 def call_go(ticks: str, state_address: str, free_address: str, to: str, other: str) -> str:

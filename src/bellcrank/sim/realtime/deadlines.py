@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.emit.cpu.realtime_block import KEPT_EVENTS, bin_edges
+from bellcrank.emit.cpu.realtime_loop import KEPT_EVENTS, bin_edges
 from bellcrank.text_table import table
 
 Report = Mapping[str, Any]

@@ -19,7 +19,6 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.build.function_compilation import compile_graph
-from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
 from bellcrank.errors import InputError, warn
 from bellcrank.graph.program import REPARTITION, RUNNING
@@ -360,7 +359,7 @@ class Drive:
     def deadlines(self) -> Deadlines:
         """Return the deadline statistics: durations of periods, their delays, and deadline misses."""
         x = self.shared
-        words = {name: x.get(name) for name in block.BLOCK_WORDS}
+        words = {name: x.get(name) for name in realtime_loop.BLOCK_WORDS}
         statistics = x.costs.copy(), x.delays.copy(), x.owns.copy(), x.log.copy()
         return deadline_report(words, *statistics, self.step, self._predicted, self.notes)
 

@@ -4,7 +4,7 @@ The thread gets a priority for real time, as far as permitted: a fixed priority,
 pinned to a core only together with the priority. Without it, a pinned thread would have to wait for other programs on
 that core, so the choice is left to the system unless a core was requested.
 
-Shared memory holds the words of emit/cpu/realtime_block.py, and arrays. No side ever waits for the other. Inputs lie in
+Shared memory holds the words of emit/cpu/realtime_loop.py, and arrays. No side ever waits for the other. Inputs lie in
 a mailbox and states in a window, each behind a sequence number that is odd while it is written; rows lie in a ring
 buffer. Counters and histograms are only read here, except by `reset_statistics`. The history has the rows of the
 record, and the values of free parameters at each of them.
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from bellcrank.buffers import poisoned
-from bellcrank.emit.cpu import realtime_block as block
 from bellcrank.emit.cpu import realtime_loop
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
@@ -134,14 +133,14 @@ class Exchange:
 
     def __init__(self, size: int, row: int, nu: int, parameters: Array, clock: Clock | None = None) -> None:
         self.size, self.row, self.nu = size, row, nu
-        self.words = np.zeros(len(block.BLOCK_WORDS), np.int64)
+        self.words = np.zeros(len(realtime_loop.BLOCK_WORDS), np.int64)
         self.states = aligned_zeros(2 * size, 1).reshape(2, -1)  # one is the newest, the other is spare
         self.parameters = np.ascontiguousarray(parameters) if parameters.size else np.zeros(1)
         self.inputs, self.mailbox = np.zeros(2 * nu + 1), np.zeros(1 + nu)
         self.window, self.ring = np.zeros(1 + size + nu), poisoned(np.zeros((RING_ROWS, row + nu)))
-        self.log = np.zeros((block.KEPT_EVENTS, 4), np.int64)
-        self.trace = np.zeros((block.KEPT_PERIODS, 4), np.int64)
-        self.costs, self.delays, self.owns = np.zeros((3, block.HISTOGRAM_BINS), np.int64)
+        self.log = np.zeros((realtime_loop.KEPT_EVENTS, 4), np.int64)
+        self.trace = np.zeros((realtime_loop.KEPT_PERIODS, 4), np.int64)
+        self.costs, self.delays, self.owns = np.zeros((3, realtime_loop.HISTOGRAM_BINS), np.int64)
         for name, array in {
             "p": self.parameters, "u": self.inputs, "mailbox": self.mailbox, "window": self.window, "ring": self.ring,
             "log": self.log, "costs": self.costs, "delays": self.delays, "owns": self.owns, "trace": self.trace,
@@ -161,11 +160,11 @@ class Exchange:
 
     def set(self, word: str, value: int) -> None:
         """Write `value` into the `word` with that name."""
-        self.words[block.WORD_INDEX[word]] = value
+        self.words[realtime_loop.WORD_INDEX[word]] = value
 
     def get(self, word: str) -> int:
         """Return the value of the `word` with that name."""
-        return int(self.words[block.WORD_INDEX[word]])
+        return int(self.words[realtime_loop.WORD_INDEX[word]])
 
     def reset_statistics(self) -> None:
         """Reset counters and histograms."""

@@ -1,9 +1,9 @@
 """Simulation on the GPU: one thread per run with its state in registers, or in memory for large mechanisms.
 
-See emit/cuda/run_kernel.py for the former, and emit/cuda/large_run_kernel.py for large mechanisms, where the bodies of
-a link class share code. Rows are copied to the host in pieces: if the GPU's memory does not hold the rows of all runs,
-as many runs are computed at once as fit. A run can have more rows than its capacity, because the number of adaptive
-steps or events is not known in advance; then the present rows are copied, and the run goes on.
+See emit/cuda/run_kernel.py, also for large mechanisms, where the bodies of a link class share code. Rows are copied to
+the host in pieces: if the GPU's memory does not hold the rows of all runs, as many runs are computed at once as fit. A
+run can have more rows than its capacity, because the number of adaptive steps or events is not known in advance; then
+the present rows are copied, and the run goes on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import numpy as np
 
 from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import DeviceError, DeviceFunction, cupy, free_bytes, out_of_memory_error, release_pool
-from bellcrank.emit.cuda.large_run_kernel import LargeRunKernel
-from bellcrank.emit.cuda.run_kernel import RunKernel
+from bellcrank.emit.cuda.run_kernel import LargeRunKernel, RunKernel
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS
-from bellcrank.emit.cuda.workspace import affordable_blocks, allocate_workspace
+from bellcrank.emit.cuda.state_kernel import affordable_blocks, allocate_workspace
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
