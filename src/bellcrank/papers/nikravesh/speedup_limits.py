@@ -26,7 +26,7 @@ from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Motion, SymMat, Vec
 from bellcrank.text_table import Table
-from bellcrank.view.chart import line_chart
+from bellcrank.view.curves import line_chart
 from bellcrank.zoo import stanford
 
 # Unit cost: every operation takes the same time.

@@ -11,7 +11,7 @@ from bellcrank.papers.schaefer.strategies import SHARING_MODES, STRATEGIES, task
 from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine
 from bellcrank.scheduling.placement import Placement, Plan
 from bellcrank.text_table import Table
-from bellcrank.view.schedule_diagram import diagram
+from bellcrank.view.schedule_picture import diagram
 from bellcrank.zoo import stanford, torso
 
 

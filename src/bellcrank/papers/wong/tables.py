@@ -11,7 +11,7 @@ from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.wong import Cost, comparison, mesh, wong_mesh
 from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
 from bellcrank.text_table import Table
-from bellcrank.view.chart import line_chart
+from bellcrank.view.curves import line_chart
 from bellcrank.zoo import excavator, torso
 
 POLYNOMIAL_SIZES = range(2, 17)
