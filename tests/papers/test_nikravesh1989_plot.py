@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.papers.nikravesh.speedup_limits import figure_7, maximum_speedup, tables
+from bellcrank.papers.nikravesh import figure_7, maximum_speedup, tables
 from bellcrank.papers.operation_counts import published
 from bellcrank.view.curves import line_chart
 

@@ -236,7 +236,7 @@ TABLES_OF_MODULES = {
         "cli/__init__.py",
         "dynamics/method_table.py",
     ),
-    *("papers/results.py", "record/formats/__init__.py"),
+    *("papers/__init__.py", "record/formats/__init__.py"),
 }
 
 

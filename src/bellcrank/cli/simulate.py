@@ -208,7 +208,7 @@ def study(
     The file has the mechanism, the varied parameters and the results to keep of each run (docs/studies.md). Results are
     Parquet files in its folder. Repeating the command continues the study; finished runs are not computed again.
     """
-    from bellcrank.studies.study_toml import read_study
+    from bellcrank.studies.study_setup import read_study
 
     plant, settings = read_study(path, load_mechanism)
     settings |= {k: x for k, x in {"cluster": cluster, "workers": workers}.items() if x is not None}

@@ -1,8 +1,8 @@
 """Studies: many runs over varied values, through Dask, into a folder of Parquet files.
 
 distributions -> sampling_plans   values of each run
-study_setup                       their meaning to the plant, checked before anything starts
-run_batches                       runs as arguments of Simulator.run
+study_setup                       their meaning to the plant, checked before anything starts; study.toml
+run_batches                       runs as arguments of Simulator.run, and their random inputs
 study_identity                    digests of everything that decides the numbers
 chunk_worker                      the runs of one file, in a worker
 dask_engine, study_folder         execution through Dask; files that are complete or absent

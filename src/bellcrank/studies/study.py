@@ -28,15 +28,14 @@ from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, chec
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, StudyProgress, computed_chunks, dask_client
 from bellcrank.studies.distributions import Array
-from bellcrank.studies.equation_summary import equation_summary
-from bellcrank.studies.random_inputs import changed_input, check_repeatable
-from bellcrank.studies.run_batches import run_arguments, run_batch, run_groups
+from bellcrank.studies.run_batches import changed_input, check_repeatable, run_arguments, run_batch, run_groups
 from bellcrank.studies.sampling_plans import Points
 from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.sensitivity import Indices, sobol_indices
 from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, chunk_ranges, provenance
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
+    equation_summary,
     executed_program,
     number_digests,
     program_digest,

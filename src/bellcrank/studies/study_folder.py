@@ -29,9 +29,8 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.record.contents import plain
 from bellcrank.record.parquet_files import read_parquet_table
 from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal
-from bellcrank.studies.equation_summary import equation_differences, group_label
-from bellcrank.studies.random_inputs import BlockDigests, decode_digests
-from bellcrank.studies.study_identity import digest_differences
+from bellcrank.studies.run_batches import BlockDigests, decode_digests
+from bellcrank.studies.study_identity import digest_differences, equation_differences, group_label
 from bellcrank.version import __version__
 
 MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"

@@ -12,8 +12,8 @@ import numpy as np
 
 from bellcrank.control import wong
 from bellcrank.model import Mechanism
+from bellcrank.papers import Result, Row, bound_row
 from bellcrank.papers.open_loop import Array, error_growth, simulator
-from bellcrank.papers.results import Result, Row, bound_row
 from bellcrank.papers.saha import explicit_3r
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.view.curves import Line, Panel, figure
