@@ -13,7 +13,6 @@ from bellcrank.cli.options import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.quantity_requests import Request
-from bellcrank.emit.target import DTYPES
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
 from bellcrank.memory_limits import check_memory
@@ -60,8 +59,6 @@ def count(
 
     if target not in ("cpu", "cuda"):
         raise InputError(unknown("target", target, ("cpu", "cuda"), "cuda" if target == "gpu" else ""))
-    if dtype not in DTYPES:
-        raise InputError(unknown("dtype", dtype, DTYPES))
     if papers:
         if quantity_name or every or explain or method_name != "auto":
             raise InputError("--papers shows all counts of the papers; it takes no -q, -m, --all and no --explain.")

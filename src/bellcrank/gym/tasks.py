@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, JointMode
 from bellcrank.formats import Builder
@@ -156,8 +156,7 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
         raise InputError(f'reacher: "{m.name}" has joints with a quaternion; expected nq equal to nv.')
     names, frames = m.columns[1], list(m.frames)
     frame = frame or (frames[-1] if frames else "")
-    if frame not in frames:
-        raise InputError(f"reacher: {unknown('frame', frame, frames)}")
+    check_known("frame", frame, frames, "reacher")
     wanted = ("wanted.x", "wanted.y", "wanted.z")
 
     def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:

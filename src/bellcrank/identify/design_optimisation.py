@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.identify.model_runs import run_points, start_defaults, start_elements, with_free
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
@@ -196,8 +196,7 @@ def _search(design: _Design, tries: int, seed: int) -> Minimum:
     optimize, qmc = (optional_import(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
     before = design.nominal_summary()
     for n in within:
-        if n not in design.summary_names:
-            raise InputError(f"within: {unknown('summary', n, design.summary_names)}")
+        check_known("summary", n, design.summary_names, "within")
     points = low + (high - low) * qmc.Sobol(len(low), rng=generator(seed)).random_base2(int(np.ceil(np.log2(tries))))
     summaries = design.values(points)
     value = np.where(design.violation(summaries) <= 0, sign * summaries[summary_name], np.inf)

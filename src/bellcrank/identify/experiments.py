@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError, check_known
 from bellcrank.identify.closed_loops import Branch
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.model import Mechanism
@@ -72,10 +72,8 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
             raise InputError(f'{where}: column "{name}" is in {unit}, but the plant has it in {plant_units[name]}.')
     names = [n for n in table if n in plant_units] if observe is None else list(observe)
     for n in names:
-        if n not in table:
-            raise InputError(f"{where}: {unknown('column', n, table)}")
-        if n not in plant_units:
-            raise InputError(f"observe: {unknown('column', n, plant_units)}")
+        check_known("column", n, table, where)
+        check_known("column", n, plant_units, "observe")
     if not names:
         raise InputError(f"{where}: none of the columns {', '.join(table)} is a column of the plant.")
     for name in s.inputs:
@@ -184,8 +182,7 @@ def time_derivative(x: Array, t: Array) -> Array:
 
 def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
     """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
-    if "t" not in table:
-        raise ReadError(f'{where}: {unknown("column", "t", table)} The time column is named "t".')
+    check_known("column", "t", table, where, ReadError, advice=' The time column is named "t".')
     columns: dict[str, Array] = {}
     for name, x in table.items():
         x = np.asanyarray(x)
@@ -211,6 +208,5 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
 
 def _stack_columns(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
     for n in names:
-        if f"{n}.{kind}" not in table:
-            raise ReadError(f"{where}: {unknown('column', f'{n}.{kind}', table)}")
+        check_known("column", f"{n}.{kind}", table, where, ReadError)
     return np.stack([table[f"{n}.{kind}"] for n in names], axis=1)

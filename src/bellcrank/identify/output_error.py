@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.identify.experiments import Experiment, experiments, time_derivative
 from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
@@ -114,10 +114,8 @@ def fit(
     """
     names = tuple(as_tuple("free", free, "names"))
     s = with_free(plant, names)
-    if error not in ("output", "equation"):
-        raise InputError(f"error: {unknown('kind', error, ('output', 'equation'))}")
-    if loss not in LOSSES:
-        raise InputError(f"loss: {unknown('loss', loss, LOSSES)}")
+    check_known("kind", error, ("output", "equation"), "error")
+    check_known("loss", loss, LOSSES, "loss")
     if not names or len(set(names)) < len(names):
         raise InputError(f"free is {list(names)}; expected names of numbers, each once.")
     measured = experiments(s, data, observe)
@@ -198,8 +196,7 @@ def _starting_point(
     """Return the starting point of the search."""
     starts = start_elements(s)
     for n in begin or {}:
-        if n not in names:
-            raise InputError(f"begin: {unknown('free number', n, names)}")
+        check_known("free number", n, names, "begin")
     default_values = start_defaults(s)
     for n in set(names) & starts.keys():
         first_values = [float(e.seen[n][0]) for e in measured if n in e.seen and e.t[0] == 0.0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.content_digest.libraries import code_versions
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, check_known, warn
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
@@ -94,8 +94,7 @@ class Study:
 
     def __getitem__(self, name: str) -> Array:
         table = self.table()
-        if name not in table.column_names:
-            raise InputError(f"the study: {unknown('column', name, table.column_names)}")
+        check_known("column", name, table.column_names, "the study")
         column = table.column(name)
         if is_row_list(name):
             return _padded_rows(column.combine_chunks().to_numpy(zero_copy_only=False))

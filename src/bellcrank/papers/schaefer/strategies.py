@@ -21,7 +21,7 @@ from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
 from bellcrank.dynamics.tree_sweeps import Vector
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, step
@@ -106,8 +106,7 @@ def trace_motion(m: Mechanism, control: str = "none") -> Graph:
     control
         Name of the control law.
     """
-    if control not in CONTROL_LAWS:
-        raise InputError(unknown("control law", control, CONTROL_LAWS))
+    check_known("control law", control, CONTROL_LAWS)
     t = m.tree
     if t.loops:
         raise InputError(f'"{m.name}" has loops; the strategies apply to trees only.')
@@ -189,10 +188,8 @@ def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str 
         "copied" to compute shared values in each module, "sent" to compute them once.
     """
     for name in strategies:
-        if name not in STRATEGIES:
-            raise InputError(unknown("strategy", name, STRATEGIES))
-    if shared not in SHARING_MODES:
-        raise InputError(unknown("way to share", shared, SHARING_MODES))
+        check_known("strategy", name, STRATEGIES)
+    check_known("way to share", shared, SHARING_MODES)
     g = trace_motion(m, control)
     parts = split_modules(g)
     merged: dict[str, NodesBySerial] = {}
