@@ -17,13 +17,17 @@ from bellcrank.cockpit import messages, scene_poses
 from bellcrank.cockpit.guard import BURST_MESSAGES, Guard, MessageBucket
 from bellcrank.cockpit.hub import ANSWER_SECONDS, DEAD_MAN_SECONDS, SILENT_SECONDS, Helm
 from bellcrank.cockpit.machines import Machine, generic
-from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parse_message
-from bellcrank.cockpit.outbox import (
+from bellcrank.cockpit.messages import (
     MAX_QUEUED_MESSAGES,
     MAX_STATES_IN_FLIGHT,
+    MESSAGES,
     UNACKNOWLEDGED_SECONDS,
+    Input,
+    MessageError,
     Outbox,
     QueueFullError,
+    Switch,
+    parse_message,
 )
 from bellcrank.cockpit.scene_poses import MAX_ROWS
 from bellcrank.cockpit.session import Session, Settings, compile_warning

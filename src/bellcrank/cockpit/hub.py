@@ -23,7 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
 from bellcrank.cockpit.guard import MAX_DROPPED_MESSAGES, SUBPROTOCOL, Guard, MessageBucket
-from bellcrank.cockpit.outbox import Outbox, QueueFullError
+from bellcrank.cockpit.messages import Outbox, QueueFullError
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.contents import plain

@@ -9,15 +9,12 @@ import numpy as np
 
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.graph import trace
-from bellcrank.ground.field import CELL_SIZE, Ground
+from bellcrank.ground.field import CELL_SIZE, Array, Ground
 from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.dug_ground import dug_ground
 from bellcrank.view import scene
 from bellcrank.view.scene import joint_data
-
-Array = np.ndarray[Any, Any]
-
 
 MAX_TRIANGLES = 120_000  # maximum of all meshes together: 4 MB
 RANDOM_POSES = 8  # random poses that determine the extent of a mechanism

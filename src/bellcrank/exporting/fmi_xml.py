@@ -64,14 +64,33 @@ def xml_element(word: str, /, *inside: str, **attributes: str | float) -> str:
     return f"<{head}>\n{body}\n</{word}>"
 
 
+def _xml_document(word: str, *inside: str, **attributes: str | float) -> str:
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml_element(word, *inside, **attributes)}\n'
+
+
 def model_description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
     """Return the modelDescription.xml of the FMU `about` with these `variables`, for FMI `version` 2 or 3."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_description(about, variables, version)}\n'
+    v2 = version == 2
+    capabilities = {"modelIdentifier": about.identifier, **dict.fromkeys(CAPABILITIES[version], "true")}
+    files = [_source_files("SourceFiles", "File", about)] if v2 else []
+    title = {"fmiVersion": f"{version}.0", "modelName": about.title, TOKEN_ATTRIBUTES[version]: about.token}
+    tool = {"generationTool": f"bellcrank {__version__}", "variableNamingConvention": "flat"}
+    indicators = {"numberOfEventIndicators": len(variables.of_kinds("indicator"))} if v2 else {}
+    return _xml_document(
+        "fmiModelDescription",
+        xml_element("ModelExchange", *files, **capabilities),
+        xml_element("CoSimulation", *files, **capabilities, **about.steps),
+        unit_definitions(variables),
+        default_experiment(about),
+        xml_element("ModelVariables", *(_variable(v, version) for v in variables.all)),
+        xml_element("ModelStructure", *(_structure_2(variables) if v2 else _structure_3(variables))),
+        **title, **tool, **indicators,
+    )  # fmt: skip
 
 
 def build_description(about: FmuFacts) -> str:
     """Return the buildDescription.xml of the FMU `about`, for FMI 3."""
-    root = xml_element(
+    return _xml_document(
         "fmiBuildDescription",
         xml_element(
             "BuildConfiguration",
@@ -81,7 +100,6 @@ def build_description(about: FmuFacts) -> str:
         ),
         fmiVersion="3.0",
     )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'
 
 
 def unit_definitions(variables: FmiVariables) -> str:
@@ -103,25 +121,6 @@ def default_experiment(about: FmuFacts) -> str:
     return xml_element(
         "DefaultExperiment", startTime="0", stopTime="1", tolerance=tolerance, stepSize=about.stepper.step
     )
-
-
-def _description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
-    v2 = version == 2
-    capabilities = {"modelIdentifier": about.identifier, **dict.fromkeys(CAPABILITIES[version], "true")}
-    files = [_source_files("SourceFiles", "File", about)] if v2 else []
-    title = {"fmiVersion": f"{version}.0", "modelName": about.title, TOKEN_ATTRIBUTES[version]: about.token}
-    tool = {"generationTool": f"bellcrank {__version__}", "variableNamingConvention": "flat"}
-    indicators = {"numberOfEventIndicators": len(variables.of_kinds("indicator"))} if v2 else {}
-    return xml_element(
-        "fmiModelDescription",
-        xml_element("ModelExchange", *files, **capabilities),
-        xml_element("CoSimulation", *files, **capabilities, **about.steps),
-        unit_definitions(variables),
-        default_experiment(about),
-        xml_element("ModelVariables", *(_variable(v, version) for v in variables.all)),
-        xml_element("ModelStructure", *(_structure_2(variables) if v2 else _structure_3(variables))),
-        **title, **tool, **indicators,
-    )  # fmt: skip
 
 
 def _source_files(word: str, item: str, about: FmuFacts, **attributes: str) -> str:

@@ -21,9 +21,8 @@ from bellcrank.random_seeds import generator
 from bellcrank.sim.quantity_checks import count, duration
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.element_forces import OverlapError
-from bellcrank.studies.distributions import Range
+from bellcrank.studies.distributions import Array, Range
 
-Array = np.ndarray[Any, Any]
 MAX_TRIES = 10_000_000
 DIFFERENCE_SHARE = 1e-5  # share of a range, step of differences
 

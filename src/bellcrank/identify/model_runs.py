@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
-from bellcrank.identify.experiments import Experiment
+from bellcrank.identify.experiments import Array, Experiment
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.systems import System, system
 
-Array = np.ndarray[Any, Any]
 MAX_STEPS = 1e9  # of one run: a quarter of an hour at a microsecond per step
 DIFFERENCE_SHARE = 1e-6  # share of a number's size, step of differences
 

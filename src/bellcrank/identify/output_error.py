@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, check_known
-from bellcrank.identify.experiments import Experiment, experiments, time_derivative
+from bellcrank.identify.experiments import Array, Experiment, experiments, time_derivative
 from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
@@ -26,7 +26,6 @@ from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.sim.system.systems import System
 
-Array = np.ndarray[Any, Any]
 MAX_STARTS = 10_000
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 

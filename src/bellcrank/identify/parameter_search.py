@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, brief, check_known
-from bellcrank.identify.least_squares import correlation_matrix, direction_texts
+from bellcrank.identify.least_squares import Array, correlation_matrix, direction_texts
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
@@ -17,7 +17,6 @@ from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real
 from bellcrank.text_table import table
 
-Array = np.ndarray[Any, Any]
 MAX_RELATIVE_ERROR = 1.0  # standard error relative to a number's size above which it is not identified
 LEASH = 0.1  # per number's size, in units of the noise: negligible where the data identify it
 TRIALS_PER_START = 16  # random points evaluated for each start, in one batch

@@ -101,7 +101,7 @@ class Experiment:
     title : str
         Subject of the experiment.
     file : str
-        Module inside `bellcrank.papers` and its function, such as "saha.planar_arm:run". The function returns a Result,
+        Module inside `bellcrank.papers` and its function, such as "saha:run_planar_arm". The function returns a Result,
         or tables; the module of tables may have FIGURES.
     """
 
@@ -191,9 +191,9 @@ TABLE = {
         ),
     ),
     "Saha 2001": (
-        ("saha-planar", "4", "Planar arm against its explicit equations", "saha.planar_arm:run"),
-        ("saha-stanford", "4", "Stanford arm, free fall and forced", "saha.arm_experiment:run_stanford"),
-        ("saha-puma", "4", "PUMA robot, free fall and forced", "saha.arm_experiment:run_puma"),
+        ("saha-planar", "4", "Planar arm against its explicit equations", "saha:run_planar_arm"),
+        ("saha-stanford", "4", "Stanford arm, free fall and forced", "saha:run_stanford"),
+        ("saha-puma", "4", "PUMA robot, free fall and forced", "saha:run_puma"),
     ),
 }
 EXPERIMENTS = {name: Experiment(name, paper, *row) for paper, rows in TABLE.items() for name, *row in rows}
