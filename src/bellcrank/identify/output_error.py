@@ -203,11 +203,9 @@ def _starting_point(
             default_values[n] = float(np.mean(first_values))
     values = []
     for n in names:
-        if n in starts:
-            vector, element = starts[n]
-            value = (start_values[vector] or {}).get(element, default_values.get(n, 0.0))
-        else:
-            value = (start_values["parameters"] or {}).get(n, s.parameters[n])
+        vector, element = starts.get(n, ("parameters", n))
+        value = default_values.get(n, 0.0) if n in starts else s.parameters[n]
+        value = (start_values[vector] or {}).get(element, value)
         values.append(real_number(f'begin of "{n}"', (begin or {}).get(n, value)))
     return np.array(values)
 

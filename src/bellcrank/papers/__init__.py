@@ -142,11 +142,6 @@ def is_near(ours: float, printed: float, share: float = 0.2) -> bool:
     return abs(ours - printed) <= share * abs(printed)
 
 
-def below_bound(x: float, bound: float) -> float | str:
-    """Return "below `bound`" if |`x`| is less than `bound`, else `x`: small rounding errors depend on the computer."""
-    return f"below {bound:g}" if abs(x) < bound else x
-
-
 def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = "") -> Row:
     """Return the row of a small error.
 
@@ -163,7 +158,8 @@ def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = 
     printed
         Statement in the paper; empty if it has none.
     """
-    return Row(what, printed, below_bound(x, bound), unit, abs(x) < bound if printed else None)
+    is_below = abs(x) < bound  # small rounding errors depend on the computer, and are not shown
+    return Row(what, printed, f"below {bound:g}" if is_below else x, unit, is_below if printed else None)
 
 
 # Ordered by paper: name, section, title, and the function inside bellcrank.papers.
@@ -183,12 +179,7 @@ TABLE = {
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator:run"),
     ),
     "Schäfer 1992": (
-        (
-            "schaefer1992",
-            "3, 5",
-            "Three strategies; the Stanford arm on three transputers",
-            "schaefer.transputers:tables",
-        ),
+        ("schaefer1992", "3, 5", "Three strategies; the Stanford arm on three transputers", "transputers:tables"),
     ),
     "Saha 2001": (
         ("saha-planar", "4", "Planar arm against its explicit equations", "saha:run_planar_arm"),
@@ -235,7 +226,7 @@ def _wong_schedule(m: Mechanism, numbers: str, kind: str) -> MethodSchedule:
 
 
 def _strategy_tasks(m: Mechanism, names: Sequence[str], control: str) -> list[Tasks]:
-    from bellcrank.papers.schaefer.strategies import SHARING_MODES, tasks_of
+    from bellcrank.papers.strategies import SHARING_MODES, tasks_of
 
     return [tasks_of(m, *names, control=control, shared=shared) for shared in SHARING_MODES]
 

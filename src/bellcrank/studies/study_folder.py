@@ -278,10 +278,8 @@ class StudyFolder:
             status = os.stat(path)
             state = (str(path), study, first, last, status.st_size, status.st_mtime_ns, status.st_ino)
             table = read_parquet_table(path, "study", MAX_CHUNK_BYTES)
-            intact, cause = (
-                (known and state in _verified_states) or _is_unchanged(table, study, first, last),
-                "its seal is broken",
-            )
+            intact = (known and state in _verified_states) or _is_unchanged(table, study, first, last)
+            cause = "its seal is broken"
         except Exception as error:  # a damaged file can make a parser fail in any way
             intact, cause = False, brief(str(error), 200)
         if not intact:

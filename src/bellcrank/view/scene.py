@@ -240,12 +240,9 @@ def _frames(m: Mechanism) -> list[dict[str, Any]]:
 
 def _body_points(m: Mechanism, placed: Array) -> Array:
     """Return joints and centres of mass of the bodies in the world, (rows, points, 3)."""
-    points = [placed[:, :, :3]]
-    for i, b in enumerate(m.bodies):
-        com = np.broadcast_to(b.com, (len(placed), 3))
-        points.append(in_world(placed[:, i], com)[:, None])
-    points.append(np.zeros((len(placed), 1, 3)) if not _has_floating_base(m) else placed[:, :1, :3])
-    return np.concatenate(points, axis=1)
+    centres = in_world(placed, np.array([b.com for b in m.bodies], float).reshape(-1, 3))
+    origin = placed[:, :1, :3] if _has_floating_base(m) else np.zeros((len(placed), 1, 3))
+    return np.concatenate([placed[:, :, :3], centres, origin], axis=1)
 
 
 def _has_floating_base(m: Mechanism) -> bool:

@@ -7,7 +7,7 @@
 `tasks_of` partitions the traced equations (6) by any combination of the strategies. Values that several modules need
 (poses of the bodies and their Jacobians) are either computed in each module, as the paper advises where messages are
 expensive, or computed once and sent. The subsystems are those of figure 2 without the cut: the Jacobians stay global,
-so no constraint force is added. papers/schaefer/transputers.py has the paper's experiment.
+so no constraint force is added. papers/transputers.py has the paper's experiment.
 """
 
 from __future__ import annotations
@@ -34,23 +34,6 @@ NodesBySerial = dict[int, Node]
 
 
 # -- equations of motion by part
-
-
-def no_control(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """Return the external forces `w` unchanged.
-
-    Parameters
-    ----------
-    m
-        Mechanism.
-    y
-        Joint coordinates.
-    yd
-        Joint velocities.
-    w
-        External joint forces.
-    """
-    return list(w)
 
 
 def proportional(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
@@ -90,7 +73,7 @@ def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scal
 
 
 CONTROL_LAWS: Mapping[str, Callable[..., list[Scalar]]] = {
-    "none": no_control,
+    "none": lambda m, y, yd, w: list(w),  # external forces
     "proportional": proportional,
     "computed_torque": computed_torque,
 }
