@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, check_known
-from bellcrank.identify.model_runs import run_points, start_defaults, start_elements, with_free
+from bellcrank.identify.experiments import run_points, start_defaults, start_elements, with_free
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator

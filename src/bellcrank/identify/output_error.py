@@ -16,8 +16,16 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, check_known
-from bellcrank.identify.experiments import Array, Experiment, experiments, time_derivative
-from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
+from bellcrank.identify.experiments import (
+    Array,
+    Experiment,
+    PlantModel,
+    experiments,
+    start_defaults,
+    start_elements,
+    time_derivative,
+    with_free,
+)
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.quantity_checks import MAX_EXPERIMENT_STEPS, check_work, count, duration
 from bellcrank.sim.run.simulator import Simulator
