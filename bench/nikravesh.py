@@ -21,7 +21,7 @@ from rich.table import Table
 
 import bellcrank as bc
 from bellcrank import zoo
-from bellcrank.papers.nikravesh.speedup_limits import (
+from bellcrank.papers.nikravesh import (
     UNIT_COSTS,
     break_even,
     dense_graph,

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from bellcrank.papers.critical_path import MEASUREMENTS_FILE
+from bellcrank.papers.fijany import MEASUREMENTS_FILE
 from bench import baseline
 from bench.row import CORE, Row
 

@@ -21,7 +21,7 @@ from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.emit.cuda import device
 from bellcrank.emit.cuda.wave_kernel import WaveEngine
 from bellcrank.emit.cuda.waves import wave_text
-from bellcrank.papers import critical_path
+from bellcrank.papers import fijany
 
 LENGTHS = (16, 32)
 
@@ -84,7 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("bodies", nargs="*", type=int)
     parser.add_argument("--lengths", nargs="*", type=int, default=LENGTHS, help="bodies of a segment, to try")
-    parser.add_argument("--write", nargs="?", const=str(critical_path.MEASUREMENTS_FILE), help="where the figures go")
+    parser.add_argument("--write", nargs="?", const=str(fijany.MEASUREMENTS_FILE), help="where the figures go")
     given = parser.parse_args()
     if why := device.unavailable_reason():
         raise SystemExit(why)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.cockpit.hub import Hub
-from bellcrank.cockpit.outbox import Outbox
+from bellcrank.cockpit.messages import Outbox
 from bellcrank.cockpit.session import Session
 from bellcrank.emit.cpu.realtime_loop import KEPT_PERIODS
 from bellcrank.sim.realtime.realtime_drive import Drive

@@ -11,7 +11,7 @@ import markup
 
 import bellcrank as bc
 from bellcrank.build import equations, graphs
-from bellcrank.cli.bibtex import bibtex
+from bellcrank.cli.papers import bibtex_entry
 from bellcrank.dynamics import QUANTITIES
 from bellcrank.dynamics.method_table import SHIPPED, Method
 
@@ -71,7 +71,7 @@ def _page(m: Method) -> str:
         _equations(m, quantity),
         "## Cite",
         markup.escaped(m.citation),
-        markup.fenced(bibtex(m.citation), "bibtex"),
+        markup.fenced(bibtex_entry(m.citation), "bibtex"),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -31,7 +31,7 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "view.notebook:record": ("record.record",),
     "view.notebook:schedule": ("scheduling.timetable",),
     "view.record_page:html": ("record.record",),
-    "view.record_plot:plot": ("record.record",),
+    "view.record_page:plot": ("record.record",),
     "view.schedule_picture:html": ("scheduling.timetable",),
     "view.schedule_picture:svg": ("scheduling.timetable",),
 }

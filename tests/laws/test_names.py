@@ -47,7 +47,7 @@ from bellcrank.record.evaluation import summary
 from bellcrank.scalar import sin, step
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.partitioning import partitioned_schedule
-from bellcrank.view import chart, curves
+from bellcrank.view import curves
 from cores import cheap
 from ticking import program
 from trees import few
@@ -501,7 +501,7 @@ def test_random_names_stay_in_their_place(name: str, tmp_path_factory: pytest.Te
 @pytest.mark.parametrize("name", NASTY, ids=ids)
 def test_pictures_and_figures(name: str, tmp_path: Path) -> None:
     line = {1.0: 2.0, 2.0: 3.0}
-    drawn = [chart.line_chart(x, x, x, {x: line}, marks=line, marked=x) for x in (name, "a")]
+    drawn = [curves.line_chart(x, x, x, {x: line}, marks=line, marked=x) for x in (name, "a")]
     assert xml_shape(drawn[0]) == xml_shape(drawn[1])
     t = np.linspace(0.0, 1.0, 3)
     drawn = [curves.figure(x, [curves.Panel(x, [curves.Line(x, t, t)])], across=x) for x in (name, "a")]

@@ -36,8 +36,7 @@ from bellcrank.studies import study_page as study_page
 from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.study import _manifest, _simulators
 from bellcrank.studies.study_folder import StudyFolder
-from bellcrank.studies.study_setup import study_setup
-from bellcrank.studies.study_toml import read_study
+from bellcrank.studies.study_setup import read_study, study_setup
 from laws.test_names import (  # noqa: F401
     NASTY,
     SAFE,

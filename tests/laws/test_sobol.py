@@ -10,8 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.studies.sampling_plans import points
-from bellcrank.studies.sensitivity import Indices, sobol_indices
+from bellcrank.studies.sampling_plans import Indices, points, sobol_indices
 
 distributed = pytest.importorskip("distributed")
 A, B = 7.0, 0.1

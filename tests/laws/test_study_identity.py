@@ -32,7 +32,7 @@ from bellcrank.model import Body, Joint, Mechanism
 from bellcrank.sim.run.batch_execution import Batch
 from bellcrank.sim.settings import Plan
 from bellcrank.sim.system.systems import System
-from bellcrank.studies import random_inputs, study_identity
+from bellcrank.studies import run_batches, study_identity
 from bellcrank.studies.study_folder import StudyFolder, chunk_ranges
 from bellcrank.studies.study_setup import StudySetup
 
@@ -434,7 +434,7 @@ def test_partial_comparison_is_reported(cluster: Any, tmp_path: Path, monkeypatc
         warnings.simplefilter("error")
         done = bc.study(servo(), **asked).table()
         assert bc.study(servo(), **asked).table().equals(done)
-        monkeypatch.setattr(random_inputs, "MAX_COMPARISON_SECONDS", 0.0)
+        monkeypatch.setattr(run_batches, "MAX_COMPARISON_SECONDS", 0.0)
         with pytest.warns(RuntimeWarning, match=r"random inputs of 2 of 300 stored .* other 298 were not drawn"):
             assert bc.study(servo(), **asked).table().equals(done)
 

@@ -21,9 +21,9 @@ import pytest
 
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.historical.mass_matrix import column_parallel
+from bellcrank.papers import fijany
 from bellcrank.papers import operation_counts as papers
-from bellcrank.papers.fijany import processor_arrays as fijany
-from bellcrank.papers.fijany.processor_arrays import (
+from bellcrank.papers.fijany import (
     ARRAYS,
     ProcessorArray,
     array_graph,

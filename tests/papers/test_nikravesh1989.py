@@ -27,7 +27,7 @@ from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodi
 from bellcrank.dynamics.tree_sweeps import joint_elements, subspace_motion
 from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
-from bellcrank.papers.nikravesh.speedup_limits import (
+from bellcrank.papers.nikravesh import (
     UNIT_COSTS,
     break_even,
     count_operations,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.papers.nikravesh.speedup_limits import figure_7, maximum_speedup, tables
+from bellcrank.papers.nikravesh import figure_7, maximum_speedup, tables
 from bellcrank.papers.operation_counts import published
-from bellcrank.view.chart import line_chart
+from bellcrank.view.curves import line_chart
 
 PAGE = Path(__file__).parents[2] / "docs/counting.md"
 SVG = "{http://www.w3.org/2000/svg}"

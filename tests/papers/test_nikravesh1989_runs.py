@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from reruns import rerun
 
-from bellcrank.papers.nikravesh import fourbar_times as experiment
+from bellcrank.papers import nikravesh as experiment
 
 
 def test_joint_coordinates_are_about_five_times_as_fast_or_more() -> None:

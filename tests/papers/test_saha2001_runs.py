@@ -7,7 +7,7 @@ import pytest
 from reruns import rerun
 
 import bellcrank as bc
-from bellcrank.papers.saha import explicit_3r
+from bellcrank.papers import explicit_3r
 
 
 def test_explicit_equations_of_the_planar_arm_keep_energy() -> None:

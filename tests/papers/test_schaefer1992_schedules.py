@@ -20,10 +20,10 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import aba, rnea
 from bellcrank.errors import InputError
 from bellcrank.papers import operation_counts as papers
-from bellcrank.papers.schaefer import strategies
-from bellcrank.papers.schaefer import transputers as schaefer
-from bellcrank.papers.schaefer.strategies import CONTROL_LAWS, STRATEGIES, split_modules, tasks_of, trace_motion
-from bellcrank.papers.schaefer.transputers import TASK_PROCESSORS, figure_8
+from bellcrank.papers import strategies
+from bellcrank.papers import transputers as schaefer
+from bellcrank.papers.strategies import CONTROL_LAWS, STRATEGIES, split_modules, tasks_of, trace_motion
+from bellcrank.papers.transputers import TASK_PROCESSORS, figure_8
 from bellcrank.scheduling import Tasks, list_schedule, machine, schedule
 
 SAID = papers.published()["transputer"]

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from bellcrank.cli import app
 from bellcrank.dynamics import METHODS
+from bellcrank.papers import is_near
 from bellcrank.papers import operation_counts as papers
-from bellcrank.papers.results import is_near
 
 PAGE = (Path(__file__).parents[2] / "docs/methods/family.md").read_text("utf-8")
 ROWS = papers.PUBLISHED_COUNTS

@@ -11,7 +11,7 @@ from bellcrank.control import InverseDynamics, wong
 from bellcrank.excavators.rotary import spool_control as excavator
 from bellcrank.papers import open_loop
 from bellcrank.papers.wong import excavator as wong_excavator
-from bellcrank.papers.wong import torso as wong_torso
+from bellcrank.papers.wong.inverse_dynamics import TORSO_SECONDS
 
 
 @pytest.mark.parametrize(("name", "printed"), [("theta", -1e-4), ("dtheta", -5e-5), ("ddtheta", 6e-5)])
@@ -68,7 +68,7 @@ def test_torso_fails_for_another_reason_than_printed() -> None:
 
 def test_growth_equals_that_of_disturbed_runs() -> None:
     """|Phi| from the linearised equations equals the growth in runs with slightly different starts."""
-    path = wong(6, wong_torso.SECONDS)
+    path = wong(6, TORSO_SECONDS)
     made = open_loop.simulator(bc.zoo.torso(), path)
     eps = 1e-8
     beside = np.concatenate([np.zeros((1, 12)), eps * np.eye(12)])

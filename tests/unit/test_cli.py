@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import bellcrank as bc
 from bellcrank import cli
 from bellcrank.cli import app, screen
-from bellcrank.cli.bibtex import bibtex
+from bellcrank.cli.papers import bibtex_entry
 from bellcrank.dynamics import METHODS, QUANTITIES, applicable_methods, candidates
 
 LOOPS = {"closure", "closure_jacobian", "closure_bias", "loop_forces"}  # quantities of mechanisms with loops only
@@ -338,9 +338,9 @@ def test_cite() -> None:
 def test_every_reference_has_a_form_of_bibtex() -> None:
     papers = [paper for name in ("puma600", "stanford", "excavator") for paper in bc.zoo.data(name)["cite"]]
     for citation in [m.citation for m in METHODS.values()] + papers:
-        assert "@misc" not in bibtex(citation)
-        assert bibtex(citation).count("{") == bibtex(citation).count("}")
-    assert "note = {who knows}" in bibtex("who knows")
+        assert "@misc" not in bibtex_entry(citation)
+        assert bibtex_entry(citation).count("{") == bibtex_entry(citation).count("}")
+    assert "note = {who knows}" in bibtex_entry("who knows")
 
 
 # -- bad input: exit code 2, one message, no traceback

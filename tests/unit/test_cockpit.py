@@ -15,17 +15,21 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.cockpit import messages, scene_poses
 from bellcrank.cockpit.guard import BURST_MESSAGES, Guard, MessageBucket
-from bellcrank.cockpit.helm import ANSWER_SECONDS, DEAD_MAN_SECONDS, SILENT_SECONDS, Helm
+from bellcrank.cockpit.hub import ANSWER_SECONDS, DEAD_MAN_SECONDS, SILENT_SECONDS, Helm
 from bellcrank.cockpit.machines import Machine, generic
-from bellcrank.cockpit.messages import MESSAGES, Input, MessageError, Switch, parse_message
-from bellcrank.cockpit.outbox import (
+from bellcrank.cockpit.messages import (
     MAX_QUEUED_MESSAGES,
     MAX_STATES_IN_FLIGHT,
+    MESSAGES,
     UNACKNOWLEDGED_SECONDS,
+    Input,
+    MessageError,
     Outbox,
     QueueFullError,
+    Switch,
+    parse_message,
 )
-from bellcrank.cockpit.replay import MAX_ROWS
+from bellcrank.cockpit.scene_poses import MAX_ROWS
 from bellcrank.cockpit.session import Session, Settings, compile_warning
 from bellcrank.excavators.linkage import machine as linkage
 from bellcrank.excavators.rotary import rotary_machine as excavator

@@ -28,10 +28,9 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from bellcrank.cli import app as command  # noqa: E402
 from bellcrank.cockpit import app as web  # noqa: E402
-from bellcrank.cockpit import connection_limits, messages  # noqa: E402
+from bellcrank.cockpit import guard, messages  # noqa: E402
 from bellcrank.cockpit.guard import Guard  # noqa: E402
-from bellcrank.cockpit.helm import ANSWER_SECONDS, DEAD_MAN_SECONDS  # noqa: E402
-from bellcrank.cockpit.hub import Hub, Viewer  # noqa: E402
+from bellcrank.cockpit.hub import ANSWER_SECONDS, DEAD_MAN_SECONDS, Hub, Viewer  # noqa: E402  # noqa: E402
 from bellcrank.cockpit.server import LogRateLimit, listening_socket, serve_while  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
 from bellcrank.excavators.rotary import rotary_machine as excavator  # noqa: E402
@@ -410,9 +409,9 @@ def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch:
     """Incomplete requests, unread answers and too many connections are closed; a page that drives stays."""
     from websockets.sync.client import connect
 
-    monkeypatch.setattr(connection_limits, "REQUEST_SECONDS", 0.3)
-    monkeypatch.setattr(connection_limits, "RESPONSE_SECONDS", 0.5)
-    monkeypatch.setattr(connection_limits, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(guard, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(guard, "RESPONSE_SECONDS", 0.5)
+    monkeypatch.setattr(guard, "MAX_CONNECTIONS", 8)
     host = f"Host: 127.0.0.1:{address[1]}\r\n".encode()
     whole = b"GET / HTTP/1.1\r\n" + host + b"\r\n"
     begun = [b"", b"GET / HT", b"GET / HTTP/1.1\r\n" + host, whole + b"GET / HTTP/1.1\r\n"]
@@ -423,7 +422,7 @@ def test_half_a_request_is_not_waited_for(address: tuple[str, int], monkeypatch:
                 line.sendall(text)
             assert all(closed(line) for line in slow)
         with ExitStack() as lines:
-            monkeypatch.setattr(connection_limits, "REQUEST_SECONDS", 1000.0)
+            monkeypatch.setattr(guard, "REQUEST_SECONDS", 1000.0)
             crowd = [lines.enter_context(socket.create_connection(address)) for _ in range(20)]
             assert sum(closed(line, 0.02 if k else 1.0) for k, line in enumerate(crowd)) == 12
             with socket.create_connection(address) as asks:
@@ -454,7 +453,7 @@ class Websocket:
 
 def test_client_with_the_token_may_take_long() -> None:
     """A client with the token may take long, and repeated requests are never cut."""
-    looks = connection_limits.ConnectionLimits(Guard(token=TOKEN))
+    looks = guard.ConnectionLimits(Guard(token=TOKEN))
     half, deaf, mine, keeps = Line(None), Line(False), Line(False, TOKEN), Line(True)
     page, stranger, silent = Websocket(TOKEN), Websocket("another"), Websocket(None)
     lines = [half, deaf, mine, keeps, page, stranger, silent]
@@ -463,10 +462,10 @@ def test_client_with_the_token_may_take_long() -> None:
         if second % 5 == 0:
             keeps.cycle = SimpleNamespace(response_complete=second % 10 == 0)
         assert (half.cut, deaf.cut) == (
-            second > connection_limits.REQUEST_SECONDS,
-            second > connection_limits.RESPONSE_SECONDS,
+            second > guard.REQUEST_SECONDS,
+            second > guard.RESPONSE_SECONDS,
         )
-        assert stranger.cut == silent.cut == (second > connection_limits.REQUEST_SECONDS)
+        assert stranger.cut == silent.cut == (second > guard.REQUEST_SECONDS)
     assert not mine.cut
     assert not page.cut
     assert not keeps.cut
@@ -482,7 +481,7 @@ def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str,
         f"GET /live HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     ).encode()
-    crowd = 3 * connection_limits.MAX_CONNECTIONS
+    crowd = 3 * guard.MAX_CONNECTIONS
     with ExitStack() as lines:
         held = [lines.enter_context(socket.create_connection(address)) for _ in range(crowd)]
         for line in held:
@@ -491,7 +490,7 @@ def test_a_crowd_of_websockets_without_the_token_leaves_room(address: tuple[str,
         with socket.create_connection(address) as owner:
             owner.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             assert owner.recv(100).startswith(b"HTTP/1.1")
-        assert sum(_ended(line) for line in held) >= crowd - connection_limits.MAX_CONNECTIONS
+        assert sum(_ended(line) for line in held) >= crowd - guard.MAX_CONNECTIONS
 
 
 def _ended(line: socket.socket) -> bool:
@@ -517,11 +516,8 @@ def test_few_lines_a_minute_reach_the_terminal() -> None:
 
 
 def test_silent_connections_are_closed_first() -> None:
-    crowd, asks = [Line(None) for _ in range(3 * connection_limits.MAX_CONNECTIONS)], [Line(False) for _ in range(5)]
-    assert (
-        connection_limits.ConnectionLimits(Guard(token=TOKEN)).check([*asks, *crowd], 0.0)
-        == 2 * connection_limits.MAX_CONNECTIONS + 5
-    )
+    crowd, asks = [Line(None) for _ in range(3 * guard.MAX_CONNECTIONS)], [Line(False) for _ in range(5)]
+    assert guard.ConnectionLimits(Guard(token=TOKEN)).check([*asks, *crowd], 0.0) == 2 * guard.MAX_CONNECTIONS + 5
     assert not any(line.cut for line in asks)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit.inverse_kinematics import lever_positions, tool_frame
-from bellcrank.cockpit.machines import generic
+from bellcrank.cockpit.machines import generic, lever_positions, tool_frame
 from bellcrank.errors import InputError
 from waiting import wait
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.cockpit.replay import with_ground
+from bellcrank.cockpit.scene_poses import with_ground
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import ReadError
 from bellcrank.excavators.offline import dug as dug_offline

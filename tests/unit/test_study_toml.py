@@ -15,7 +15,7 @@ import bellcrank as bc
 import mutation
 from bellcrank.cli import app
 from bellcrank.errors import ReadError
-from bellcrank.studies.study_toml import read_study
+from bellcrank.studies.study_setup import read_study
 
 GOOD = """
 mechanism = "chain:2"

@@ -15,8 +15,7 @@ from fake_drive import FakeDrive
 
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
-from bellcrank.cockpit.app import RequestChecks
-from bellcrank.cockpit.downloads import MAX_WAITING
+from bellcrank.cockpit.app import MAX_WAITING, RequestChecks
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session

@@ -15,7 +15,7 @@ export class Replay {
     this.t = table.t[0] ?? 0;
   }
 
-  // Unpack the data of cockpit/replay.py.
+  // Unpack the data of cockpit/scene_poses.py.
   static of(data: ArrayBuffer, poses: number): Replay | null {
     const [n, width, m, cells] = new Uint32Array(data, 0, 4) as unknown as [number, number, number, number];
     if (n < 2) return null;

@@ -5,8 +5,7 @@ Each command builds one kind of object of the API and prints it:
     Mechanism: show, zoo     Graph: count     Schedule: schedule     Source: emit     Kernel: bench
     Record: simulate, report, drive     Study: study
 
-The commands papers, methods and cite reproduce and credit publications. Each other module of this package holds one
-or two commands.
+The commands papers, methods and cite reproduce and credit publications.
 """
 
 from __future__ import annotations
@@ -25,22 +24,15 @@ from typer.core import TyperCommand, TyperGroup
 
 import bellcrank as bc
 from bellcrank.cli import examples, screen
-from bellcrank.cli.options import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MechanismArg, MethodOpt
-from bellcrank.cli.python_objects import is_python_object, load_python_object
+from bellcrank.cli.options import is_python_object, load_python_object
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
 
-__all__ = [
-    "BaseOpt", "CheckOpt", "DtypeOpt", "FrameOpt", "JsonOpt", "MechanismArg", "MethodOpt",
-    "app", "load_mechanism", "main",
-]  # fmt: skip
+__all__ = ["app", "load_mechanism", "main"]
 
-# Modules with commands, in the order of --help.
-COMMANDS = (
-    "show", "count", "schedule", "papers", "emit", "export", "bench", "simulate", "linearize", "study", "identify",
-    "report", "drive", "loads", "costs", "cache", "cite", "doctor",
-)  # fmt: skip
+# Modules with commands; --help lists the commands in the order of examples.EXAMPLES.
+COMMANDS = (*("show", "count", "schedule", "papers", "emit", "simulate", "linearize", "drive", "doctor"),)
 
 
 class CommandGroup(TyperGroup):
@@ -178,8 +170,13 @@ def load_mechanism(name: str, base: str = "fixed", check: str = "warn", quiet: b
     raise InputError(f"{message} A file ends in {', '.join(SUFFIXES)}.")
 
 
+def _name(command: Any) -> str:
+    return str(command.name or command.callback.__name__)
+
+
 for _file in COMMANDS:  # last, because these modules import the definitions above
     importlib.import_module(f"bellcrank.cli.{_file}")
+app.registered_commands.sort(key=lambda command: list(examples.EXAMPLES).index(_name(command)))
 for _command in app.registered_commands:
     _command.cls = Command
-    _command.epilog = examples.epilog(str(_command.name or getattr(_command.callback, "__name__", "")))
+    _command.epilog = examples.epilog(_name(_command))

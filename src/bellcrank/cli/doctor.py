@@ -1,4 +1,4 @@
-"""Command doctor: checks of this computer, and remedies for what is missing."""
+"""Commands doctor, costs and cache: checks of this computer, and the costs and kernels that are stored on it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,34 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 import bellcrank as bc
 from bellcrank import plugins
 from bellcrank.cli import app, options, screen
-from bellcrank.cli.screen import TableColumn, texts
+from bellcrank.cli.screen import TableColumn, numbers, texts
 
 GOOD, POOR, BAD = "ok", "-", "BROKEN"
 MEGABYTE = 1e6
+COST_DESCRIPTIONS = {
+    "arithmetic": "mul, add, sub, comparison and selection",
+    "roots": "div, sqrt",
+    "angles": "sine and cosine of one angle",
+    "calls": "function of the C library: exp, tan, ...",
+    "recalls": "use of a spilled value",
+    "reads": "number read",
+    "writes": "number written",
+    "starts": "state",
+    "extremes": "minimum, maximum",
+}
+FILE_KINDS = {
+    ".o": "compiled kernels",
+    ".cubin": "GPU kernels",
+    ".json": "requests and measured costs",
+    "": "incomplete files",
+}
 
 
 @dataclass(frozen=True)
@@ -204,3 +222,75 @@ def _installed(package: str) -> bool:
 CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     _versions, _processor, _kernels, _cache, _real_time, _page, _gpu, _compiler, _packages, _extras,
 )  # fmt: skip
+
+
+@app.command()
+def costs(
+    again: Annotated[bool, typer.Option("--again", help="Measure now, and store the result.")] = False,
+    dtype: options.DtypeOpt = "float64",
+    json: options.JsonOpt = False,
+) -> None:
+    """Print the cost of operations on this computer.
+
+    These weights predict times and choose methods: nanoseconds for one state of a batch on one core. They are measured
+    when they are first needed and stored in the cache folder.
+    """
+    from bellcrank.emit.cpu import costs as model
+    from bellcrank.emit.llvm.host import host
+
+    with screen.progress("measuring what operations cost"):
+        measured_costs = model.measure_costs(dtype) if again else model.costs(dtype)
+    if json:
+        screen.data({"cpu": host().cpu, "dtype": dtype, "nanoseconds": asdict(measured_costs)})
+        return
+    screen.heading(f"{host().cpu}, {host().lanes(dtype)} lanes of {dtype}")
+    rows = [(name, f"{x:.3f}", COST_DESCRIPTIONS[name]) for name, x in asdict(measured_costs).items()]
+    screen.table([TableColumn("part"), *numbers("ns"), *texts("for each")], rows)
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all files.")] = False,
+    json: options.JsonOpt = False,
+) -> None:
+    """Print the contents of the cache, and whether it is trusted.
+
+    A file is not loaded if other users may write it or its folder. $BELLCRANK_CACHE names another folder,
+    $BELLCRANK_CACHE_MB limits its size, $BELLCRANK_CACHE_DAYS the age of files that are not used.
+    """
+    from bellcrank.emit import cache as store
+    from bellcrank.emit.cache import distrust_reason
+
+    removed = store.clear() if clear else 0
+    cached_files, (max_bytes, max_age_seconds) = list(store.cache_files()), store.limits()
+    folder, why = store.location()
+    why = distrust_reason(folder) if folder is not None else why
+    now = time.time()
+    if json:
+        used = {"oldest_days": max(now - f.last_used for f in cached_files) / store.DAY_SECONDS} if cached_files else {}
+        about: dict[str, object] = {"folder": None if folder is None else str(folder), "trusted": not why, "why": why}
+        about |= {"files": len(cached_files), "bytes": sum(f.size for f in cached_files), "removed": removed}
+        screen.data(about | {"most_bytes": max_bytes, "most_days": max_age_seconds / store.DAY_SECONDS} | used)
+        return
+    rows = []
+    for suffix, what in FILE_KINDS.items():
+        files_of_kind = [f for f in cached_files if os.path.splitext(f.path)[1] == suffix]
+        if files_of_kind:
+            age = max(now - f.last_used for f in files_of_kind) / store.DAY_SECONDS
+            size = sum(f.size for f in files_of_kind)
+            rows.append((what, str(len(files_of_kind)), f"{size / 1e6:.1f}", f"{age:.1f}"))
+    if folder is None:
+        screen.line(f"no cache: {why}", style="bold")
+        return
+    screen.line(str(folder), style="bold")
+    screen.line(f"not trusted, and not used: {why}" if why else "trusted: no other user may write it")
+    screen.line()
+    if clear:
+        screen.line(f"removed {removed} file{'s' * (removed != 1)}")
+    if rows:
+        screen.table([*texts("what"), *numbers("files", "MB", "oldest use, days")], rows)
+    elif not clear:
+        screen.line("the cache is empty")
+    screen.line()
+    days = max_age_seconds / store.DAY_SECONDS
+    screen.line(f"limits: {max_bytes / 1e6:g} MB, and files used in the last {days:g} days", style="dim")

@@ -7,7 +7,7 @@ from pathlib import Path
 import bellcrank as bc
 from bellcrank.formats import SUFFIXES
 
-# {command: lines}; "" is `bellcrank` alone.
+# {command: lines} in the order of --help; "" is `bellcrank` alone.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": (
         "bellcrank show excavator                        its joints, bodies and frames",
@@ -55,13 +55,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "bellcrank equilibrium four_bar --hold D=0.1 --free A.tau",
     ),
     "study": ("bellcrank study wear.toml --workers 8", "bellcrank study wear.toml --run 17"),
+    "identify": ("bellcrank identify puma600", "bellcrank identify robot.urdf --excite motion.csv --seconds 10"),
     "report": ("bellcrank report run.parquet --out run.html",),
     "drive": (
         "bellcrank drive excavator",
         "bellcrank drive excavator_linkage --pilot dig",
         "bellcrank drive robot.urdf --by torque",
     ),
-    "identify": ("bellcrank identify puma600", "bellcrank identify robot.urdf --excite motion.csv --seconds 10"),
     "loads": ("bellcrank loads excavator_linkage", "bellcrank loads excavator_linkage --json"),
     "costs": ("bellcrank costs", "bellcrank costs --again"),
     "cache": ("bellcrank cache", "bellcrank cache --clear"),

@@ -1,16 +1,20 @@
-"""Comparison of methods: on one mechanism, and on the general chain of the papers beside their printed counts."""
+"""Comparison of methods: on a mechanism, on a GPU, and on the general chain of the papers beside printed counts."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bellcrank.build import kernels
-from bellcrank.build.graphs import graph
+from bellcrank.build.graphs import choose_graph, graph, trace_quantity
 from bellcrank.cli import screen, timing
+from bellcrank.cli.count import count_row
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, applicable_methods, candidates, estimate
 from bellcrank.dynamics.quantity_requests import Request, check_request
 from bellcrank.emit.cpu.costs import cheapest, costs
+from bellcrank.emit.cuda.batch_kernel import BatchKernelText
+from bellcrank.emit.cuda.lane_code import state_loop_code
+from bellcrank.emit.cuda.target import Cuda
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
 
@@ -22,21 +26,13 @@ NOTES = (
     "Span: the longest chain of operations; an addition counts 1, a division 4, a sine or cosine 8.",
     "Times: per state of a batch, on one core. Code: for one state and for batches.",
 )
-
-
-def count_row(quantity_name: str, method_name: str, graph: Graph) -> dict[str, Any]:
-    """Return the operation counts of `graph`, which computes `quantity_name` by `method_name`, as a table row."""
-    c, work, span = graph.count(), graph.work(), graph.span()
-    return {
-        "quantity": quantity_name,
-        "method": method_name,
-        "count": dict(c.by_kind),
-        "total": c.arithmetic,
-        "work": work,
-        "span": span,
-        "parallelism": work / span if span else 0.0,
-        "nodes": graph.size,
-    }
+GPU_NOTES = (
+    "threads: threads that compute one state together, each in a different warp. alive: largest number of live values "
+    "of a thread. parked: values in shared memory, spilled or sent to another thread. local: values spilled to local "
+    "memory, because shared memory is full. blocks: resident blocks of a multiprocessor.",
+    "per s: predicted states per second on one H200, limited by arithmetic or by memory. Within 25 %, for large "
+    "mechanisms within 50 %; `python -m bench.gpu teams` measures it.",
+)
 
 
 def print_methods(m: Mechanism, quantity_name: str, frame: str, measure: bool, json: bool) -> None:
@@ -190,3 +186,76 @@ def print_paper_counts(json: bool) -> None:
         f"With regrouped inertias (docs/counting.md), unlike the papers: {', '.join(regrouped_methods)}.",
     ):
         screen.line(text, "dim")
+
+
+def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -> None:
+    """Print the plan by which a GPU computes a quantity.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    request
+        Quantity, method and frame.
+    dtype
+        "float64" or "float32".
+    every
+        Print every applicable method, not only the chosen one.
+    json
+        Print JSON instead of tables.
+    """
+    with screen.progress(f"tracing {request.quantity} of {m.name}") as say:
+        method, graph = choose_graph(m, request, Cuda(dtype).choose)
+        if Cuda(dtype).in_loops(graph):
+            _print_rolled_plan(m, request, method.name, graph, dtype, json)
+            return
+        graphs = {method.name: graph}
+        if every:
+            others = [x for x in candidates(request.quantity, m.tree) if x.name not in graphs]
+            graphs |= {other.name: trace_quantity(m, request, other) for other in others}
+        rows = []
+        for i, (name, g) in enumerate(graphs.items()):
+            say(f"{i + 1} of {len(graphs)}: planning {request.quantity} by {name}")
+            rows.append(_plan_row(name, g, dtype) | {"choice": name == method.name})
+    rows.sort(key=lambda row: -row["per_second"])
+    if json:
+        screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": rows})
+        return
+    screen.heading(f"{m.name}: {request.quantity} on a GPU, {dtype}")
+    keys = ("operations", "threads", "alive", "registers", "parked", "local", "blocks")
+    head = [TableColumn("method"), *(TableColumn(key, right=True, optional=key == "blocks") for key in keys)]
+    cells = [
+        [row["method"] + "*" * (row["choice"] and every), *(str(row[key]) for key in keys), f"{row['per_second']:.2g}"]
+        for row in rows
+    ]
+    screen.table([*head, *numbers("per s")], cells)
+    screen.line()
+    if every:
+        screen.line("*: the method that auto takes.", "dim")
+    for note in GPU_NOTES:
+        screen.line(note, "dim")
+
+
+def _print_rolled_plan(m: Mechanism, request: Request, method_name: str, graph: Graph, dtype: str, json: bool) -> None:
+    """Print the workspace of a thread for a graph of rolled loops, which is not planned."""
+    row: dict[str, Any] = {"method": method_name, "operations": graph.count().arithmetic, "threads": 1}
+    row |= {"workspace": state_loop_code(graph, dtype).room, "choice": True}
+    if json:
+        screen.data({"mechanism": m.name, "quantity": request.quantity, "dtype": dtype, "rows": [row]})
+        return
+    screen.heading(f"{m.name}: {request.quantity} on a GPU, {dtype}")
+    screen.line(
+        f"By {method_name}: {row['operations']} operations in loops over identical bodies, one thread per state, with "
+        f"{row['workspace']} numbers of workspace in GPU memory (docs/size.md)."
+    )
+
+
+def _plan_row(name: str, g: Graph, dtype: str) -> dict[str, Any]:
+    planned = BatchKernelText(g, dtype)
+    p = planned.plan
+    return {
+        "method": name, "operations": g.count().arithmetic, "threads": len(p.team), "alive": planned.max_live,
+        "registers": p.registers, "parked": p.shared_rows, "local": p.local_values, "blocks": p.blocks,
+        "states_per_block": p.states, "meetings": p.team.barriers, "balance": round(p.team.balance, 3),
+        "per_second": planned.per_second,
+    }  # fmt: skip

@@ -1,14 +1,27 @@
-"""Options and arguments that several commands have, and short forms to declare others."""
+"""Options and arguments that several commands have, and the values and mechanisms that their texts name.
+
+A Python file of the user is run only if it is given with the name of an object, `bellcrank drive crane.py:crane`, so
+that a file from another person is not run by mistake (SECURITY.md).
+"""
 
 from __future__ import annotations
 
+import re
+import runpy
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bellcrank.cli import examples
 from bellcrank.emit.target import DTYPES
-from bellcrank.errors import check_known
+from bellcrank.errors import BellcrankError, InputError, check_known, unknown
+from bellcrank.formats import Builder
+from bellcrank.model import Mechanism
+
+FILE_AND_NAME = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)", re.IGNORECASE | re.DOTALL)
 
 
 def option(metavar: str, help_text: str, *names: str, **more: Any) -> Any:
@@ -56,3 +69,65 @@ FrameOpt = Annotated[str, option("NAME", "Frame, for pose, jacobian and similar.
 DtypeOpt = Annotated[
     str, option("float64|float32", "Number type of the generated code.", "--dtype", callback=_checked_dtype)
 ]
+
+
+def assignments_of(m: Mechanism, option: str, texts: list[str], unit: str) -> dict[str, float]:
+    """Return the values by name that `texts`, NAME=NUMBER, give; `m`, `option` and `unit` are for errors."""
+    values = {}
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise InputError(f'{option} is "{text}"; expected NAME=NUMBER, as in {option} {m.columns[0][0]}=1.5.')
+        values[name] = checked_number(f"{option} {name}", value, unit)
+    return values
+
+
+def checked_number(what: str, text: str, unit: str) -> float:
+    """Return the number `text`; `what` and `unit` are for errors."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f'{what}: "{text}" is not a number; expected {unit}.') from None
+
+
+def closed(m: Mechanism, q: Any, moved: Iterable[str]) -> Any:
+    """Return the positions of `m` nearest to `q` that close its loops; joints with `moved` coordinates keep theirs."""
+    names = list(moved)
+    fixed = [j.name for j in m.own_joints if any(x == j.name or x.startswith(f"{j.name}.") for x in names)]
+    return m.assemble(q, fixed=fixed)[0]
+
+
+def is_python_object(text: str) -> bool:
+    """Return whether `text` has the form FILE.py:NAME."""
+    return FILE_AND_NAME.fullmatch(text) is not None
+
+
+def load_python_object(text: str) -> Mechanism:
+    """Run the file of `text`, FILE.py:NAME, and return NAME: a mechanism, a Builder, or a function that returns one."""
+    match = FILE_AND_NAME.fullmatch(text)
+    assert match is not None
+    path, name = Path(match["path"]), match["name"]
+    if not path.is_file():
+        raise InputError(f"{path} does not exist. Expected FILE.py:NAME, a mechanism in a Python file.")
+    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script, so that files beside it are found
+    try:
+        namespace = runpy.run_path(str(path), run_name="bellcrank.file")
+        if name not in namespace:
+            raise InputError(f"{path}: {unknown('name', name, _candidates(namespace))}")
+        thing = namespace[name]() if callable(namespace[name]) else namespace[name]
+    except BellcrankError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path}: running it failed: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    built = thing.build() if isinstance(thing, Builder) else thing
+    if not isinstance(built, Mechanism):
+        raise InputError(
+            f"{path}: {name} is a {type(thing).__name__}; expected a mechanism, a Builder, or a function of one."
+        )
+    return built
+
+
+def _candidates(namespace: dict[str, Any]) -> list[str]:
+    return [x for x, y in namespace.items() if isinstance(y, Mechanism | Builder) and not x.startswith("_")]

@@ -1,17 +1,27 @@
-"""Command papers: experiments of the papers, repeated, with the printed results beside the computed ones."""
+"""Commands papers, methods and cite: experiments of the papers, sources of the methods, and references to cite.
+
+A printed reference is converted to BibTeX if it has one of two forms; anything else becomes a note:
+
+    A. Author, B. Author. Title. Journal 102(2), 69-76, 1980.
+    A. Author and B. Author, Title, Journal 7(5), 1988, pp. 32-47
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import bellcrank as bc
 from bellcrank.atomic_file import write_text
-from bellcrank.cli import app, options, screen
+from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
-from bellcrank.cli.page_files import write_pages
-from bellcrank.cli.screen import TableColumn, numbers, texts
+from bellcrank.cli.screen import TableColumn, numbers, texts, write_pages
+from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
+from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.text_table import Table
 
@@ -21,6 +31,15 @@ NamesArg = Annotated[
 ]
 FiguresOpt = Annotated[Path | None, option("FOLDER", "Write the figures there.", "--out", "--figures", "-o")]
 RecordsOpt = Annotated[Path | None, option("FOLDER", "Write the runs there, as Parquet.", "--records")]
+
+PUBLISHERS = ("Springer",)  # publishers of books; any other place is a journal
+_AUTHOR = r"(?:[A-Z]\.[ -]?)+[^\W\d_][\w'-]*"
+_AUTHORS = rf"(?P<authors>{_AUTHOR}(?:(?:, | and |, and ){_AUTHOR})*)"
+_FORMS = (
+    re.compile(rf"{_AUTHORS}\. (?P<title>[^.]+)\. (?P<place>.+?)(?:, (?P<pages>\d+-\d+))?, (?P<year>\d{{4}})\.?"),
+    re.compile(rf"{_AUTHORS}, (?P<title>[^,]+), (?P<place>.+), (?P<year>\d{{4}})(?:, pp\. (?P<pages>\d+-\d+))?\.?"),
+)
+_VOLUME = re.compile(r"(?P<journal>.+?) (?P<volume>\d+) ?(?:\((?P<number>[\d-]+)\))?")
 
 
 @app.command()
@@ -100,3 +119,87 @@ def _write(name: str, result: Any, figures: Path | None, records: Path | None) -
     if records is not None:
         written += [run.save(records / f"{name}-{what}.parquet") for what, run in result.records.items()]
     return written
+
+
+@app.command()
+def methods(json: options.JsonOpt = False) -> None:
+    """List the methods and their publications."""
+    if json:
+        facts = ("name", "solves", "topology", "citation")
+        screen.data([{fact: getattr(m, fact) for fact in facts} for m in METHODS.values()])
+        return
+    head = [TableColumn("method"), *texts("solves"), TableColumn("topology", optional=True)]
+    head.append(TableColumn("source", wrap=True, min_width=30))
+    screen.table(head, [(m.name, ", ".join(m.solves), m.topology, m.citation) for m in METHODS.values()])
+
+
+@app.command()
+def cite(
+    name: options.MechanismArg,
+    method_name: options.MethodOpt = "auto",
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print BibTeX.")] = False,
+    base: options.BaseOpt = "fixed",
+    check: options.CheckOpt = "warn",
+    json: options.JsonOpt = False,
+) -> None:
+    """Print the references to cite for a mechanism.
+
+    These are the paper it comes from, if any, and the papers of the methods that compute its quantities.
+    """
+    from bellcrank.build import graphs
+
+    m = load_mechanism(name, base, check)
+    used: dict[str, list[str]] = {}
+    if method_name != "auto":
+        for q in bc.methods()[method_name].solves:
+            used.setdefault(method(method_name, q, m.tree).name, []).append(q)
+    else:
+        with screen.progress(f"tracing {m.name}"):
+            for q in QUANTITIES:
+                able = candidates(q, m.tree)
+                if not able:
+                    continue
+                solver = able[0] if len(able) == 1 else graphs.choose_graph(m, Request(q))[0]
+                used.setdefault(solver.name, []).append(q)
+    references: list[dict[str, Any]] = [{"what": "mechanism", "name": m.name, "citation": c} for c in _sources(name)]
+    for by_name, names in used.items():
+        citation = METHODS[by_name].citation
+        references.append({"what": "method", "name": by_name, "quantities": names, "citation": citation})
+    if json:
+        screen.data([row | {"bibtex": bibtex_entry(row["citation"])} for row in references])
+    elif bibtex:
+        print("\n\n".join(bibtex_entry(row["citation"]) for row in references))
+    else:
+        head = [TableColumn(""), *texts("used for"), TableColumn("reference", wrap=True, min_width=30)]
+        uses = [", ".join(row.get("quantities", ["the mechanism"])) for row in references]
+        screen.table(head, [(row["name"], use, row["citation"]) for row, use in zip(references, uses, strict=True)])
+
+
+def _sources(name: str) -> list[str]:
+    """Return the papers of a built-in mechanism; none for a family or a file."""
+    try:
+        return list(bc.zoo.data(name)["cite"])
+    except InputError:
+        return []
+
+
+def bibtex_entry(citation: str) -> str:
+    """Return `citation` as @article, @phdthesis or @book; as @misc where it has another form."""
+    parsed = next((match for form in _FORMS if (match := form.fullmatch(citation))), None)
+    if parsed is None:
+        return _entry("misc", "reference", {"note": citation})
+    authors = re.split(r", and | and |, ", parsed["authors"])
+    key = re.sub(r"\W", "", authors[0].rpartition(" ")[2]).lower() + parsed["year"]
+    fields: dict[str, str | None] = {"author": " and ".join(authors), "title": parsed["title"], "year": parsed["year"]}
+    place, pages = parsed["place"], (parsed["pages"] or "").replace("-", "--")
+    if place.startswith("PhD thesis, "):
+        return _entry("phdthesis", key, fields | {"school": place.removeprefix("PhD thesis, ")})
+    if place in PUBLISHERS:
+        return _entry("book", key, fields | {"publisher": place})
+    volume = _VOLUME.fullmatch(place)
+    return _entry("article", key, fields | (volume.groupdict() if volume else {"journal": place}) | {"pages": pages})
+
+
+def _entry(kind: str, key: str, fields: Mapping[str, str | None]) -> str:
+    lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+    return "\n".join([f"@{kind}{{{key},", *lines, "}"])

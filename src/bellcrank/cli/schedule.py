@@ -12,8 +12,7 @@ import typer
 from bellcrank import quoting
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
-from bellcrank.cli.page_files import page_path, write_pages
-from bellcrank.cli.screen import TableColumn, numbers, texts
+from bellcrank.cli.screen import TableColumn, numbers, page_path, texts, write_pages
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS

@@ -1,4 +1,4 @@
-"""Command simulate: a run of a mechanism, as a table, a file, a plot or a page."""
+"""Commands simulate, study and report: a run of a mechanism, many runs that a file describes, and saved runs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+import bellcrank as bc
 from bellcrank.atomic_file import check_writable
 from bellcrank.cli import app, load_mechanism, options, screen
-from bellcrank.cli.assignments import assignments_of, closed
-from bellcrank.cli.options import option
-from bellcrank.cli.screen import TableColumn, numbers, texts
+from bellcrank.cli.options import assignments_of, closed, option
+from bellcrank.cli.screen import TableColumn, check_ours, numbers, page_path, texts
 from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
@@ -21,6 +22,9 @@ from bellcrank.record.contents import COMPONENTS
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System
+
+FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
+OutOpt = Annotated[Path | None, option("PAGE", "Page to write; by default FILE.html.", "--out", "-o")]
 
 
 @app.command()
@@ -188,3 +192,73 @@ def _json_data(run: Record, scenario: str, written: list[Path]) -> dict[str, Any
         "residuals": {name: float(x) for name, x in run.residuals().items() if name != "energy" or shows_energy},
         "files": [str(path) for path in written],
     }
+
+
+@app.command()
+def study(
+    path: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="Study to run.", show_default=False)],
+    cluster: Annotated[str | None, option("ADDRESS", "Address of a dask cluster: tcp://...")] = None,
+    workers: Annotated[int | None, option("N", "Processes on this computer.")] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Also write study.html.")] = True,
+    run: Annotated[int | None, option("N", "Repeat run N, and write its page.")] = None,
+    json: options.JsonOpt = False,
+) -> None:
+    """Run a study, or continue one that was stopped.
+
+    The file has the mechanism, the varied parameters and the results to keep of each run (docs/studies.md). Results are
+    Parquet files in its folder. Repeating the command continues the study; finished runs are not computed again.
+    """
+    from bellcrank.studies.study_setup import read_study
+
+    plant, settings = read_study(path, load_mechanism)
+    settings |= {k: x for k, x in {"cluster": cluster, "workers": workers}.items() if x is not None}
+    result = bc.study(plant, **settings)
+    written = [result.folder / "runs"]
+    if run is not None:
+        written.append(result.replay(run).report(result.folder / f"run-{run}.html"))
+    if page:
+        with screen.progress("drawing the page"):
+            written.append(result.report())
+    table = result.table()
+    quantiles = {}
+    for name in result.results:
+        x = table.column(name).to_numpy()
+        finite = x[np.isfinite(x)]
+        quantiles[name] = [float(c) for c in np.quantile(finite, (0.0, 0.05, 0.5, 0.95, 1.0))] if len(finite) else []
+    if json:
+        files = [str(p) for p in written]
+        screen.data({**result.manifest, "failures": result.failures, "quantiles": quantiles, "files": files})
+        return
+    screen.heading(str(result))
+    head = [*texts("result"), *numbers("least", "5 %", "median", "95 %", "most")]
+    screen.table(head, [(name, *(f"{c:.6g}" for c in (x or [float("nan")] * 5))) for name, x in quantiles.items()])
+    screen.wrote(written)
+
+
+@app.command()
+def report(
+    file: FileArg,
+    out: OutOpt = None,
+    lane: Annotated[int, option("N", "Which run of a batch, counted from 0.", "--run")] = 0,
+    page: Annotated[bool, typer.Option(help="Write the page.")] = True,
+) -> None:
+    """Print a saved record, and write a page that replays it.
+
+    FILE is a file of Record.save: .parquet, .csv, .npz or .mcap. The page is one file without dependencies: the
+    mechanism in motion, plots of all columns, the origin of the record and the reason why the run stopped.
+    """
+    from bellcrank.record import load_record
+    from bellcrank.view.record_page import GENERATOR
+
+    run = load_record(file)
+    if not 0 <= lane < run.runs:
+        raise InputError(f"--run {lane}: {file} has {run.runs} runs, 0 to {run.runs - 1}.")
+    screen.line(str(run))
+    if not page:
+        return
+    target = page_path(out, file.with_suffix(".html"))
+    check_ours(target, "report", GENERATOR)
+    with screen.progress(f"drawing {len(run)} rows"):
+        run.report(target, lane=tuple(map(int, np.unravel_index(lane, run.batch))) if run.batch else ())
+    screen.line()
+    screen.line(f"wrote {target}: open it in a browser", style="dim")

@@ -91,18 +91,11 @@ def measure_quantity(
     one, many = _arguments(mechanism, kernel, ()), _arguments(mechanism, kernel, (rows,))
     # With fewer, some threads have no work.
     busy_rows = max(rows, 4 * cores() * threaded_kernel.signature.rows_per_thread)
-    batch = _call_time(kernel, many) / rows
-    return Timing(
-        quantity,
-        kernel.method,
-        kernel.graph.count().arithmetic,
-        cold,
-        warm,
-        _call_time(kernel, one),
-        batch,
-        _call_time(threaded_kernel, _arguments(mechanism, kernel, (busy_rows,))) / busy_rows if cores() > 1 else batch,
-        busy_rows,
-    )
+    operations, single = kernel.graph.count().arithmetic, _call_time(kernel, one)
+    batch = all_cores = _call_time(kernel, many) / rows
+    if cores() > 1:
+        all_cores = _call_time(threaded_kernel, _arguments(mechanism, kernel, (busy_rows,))) / busy_rows
+    return Timing(quantity, kernel.method, operations, cold, warm, single, batch, all_cores, busy_rows)
 
 
 def batch_time(mechanism: Mechanism, kernel: Kernel, rows: int = 1024) -> float:

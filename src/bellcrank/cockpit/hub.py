@@ -3,6 +3,9 @@
 One task sends states, STATE_RATE_HZ times a second: a snapshot becomes one message, and each page has a slot for it.
 Each page has a task that empties its slots as fast as the page reads, and a task that receives. Nothing here can delay
 the drive: it runs in a separate thread, and only its newest state is read.
+
+The helm assigns the driver among all viewers, and releases the levers by a dead-man switch. The time is an argument of
+its methods, so that tests need not wait.
 """
 
 from __future__ import annotations
@@ -20,8 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
 from bellcrank.cockpit.guard import MAX_DROPPED_MESSAGES, SUBPROTOCOL, Guard, MessageBucket
-from bellcrank.cockpit.helm import Helm
-from bellcrank.cockpit.outbox import Outbox, QueueFullError
+from bellcrank.cockpit.messages import Outbox, QueueFullError
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.contents import plain
@@ -44,6 +46,9 @@ ACTIONS: dict[type[m.Message], Callable[[Session, Any], None]] = {
     m.Task: lambda session, message: session.site.set_task(message.name),
 }
 log = logging.getLogger("bellcrank.cockpit")
+DEAD_MAN_SECONDS = 0.2  # s without a message, after which the levers are released
+SILENT_SECONDS = 5.0  # s without a message, after which any viewer may take over
+ANSWER_SECONDS = 10.0  # s without an answer, after which a request is granted
 
 
 @dataclass(eq=False)
@@ -259,3 +264,71 @@ def log_failure(task: asyncio.Task[Any]) -> None:
 async def _deliver(viewer: Viewer, socket: WebSocket) -> None:
     with contextlib.suppress(*DISCONNECT_ERRORS):
         await viewer.outbox.deliver(socket.send_text, socket.send_bytes)
+
+
+@dataclass
+class Helm:
+    """Driver, and the viewer who requests to drive."""
+
+    driver: int | None = None
+    asking: int | None = None
+    last_input: float = -1e9  # time of the driver's last input
+    _request_time: float = 0.0
+    _active_time: float = 0.0  # time since which the driver has sent no input
+    refused: set[int] = field(default_factory=set)  # viewers to notify of a refusal
+
+    def held(self, now: float) -> bool:
+        """Return whether the driver holds the levers at time `now`."""
+        return self.driver is not None and now - self.last_input <= DEAD_MAN_SECONDS
+
+    def hold(self, viewer_id: int, now: float) -> bool:
+        """Record that viewer `viewer_id` holds the levers at time `now`; return False if it is not the driver."""
+        if viewer_id != self.driver:
+            return False
+        self.last_input = self._active_time = now
+        return True
+
+    def release(self, viewer_id: int) -> None:
+        """Release the levers if `viewer_id` is the driver."""
+        if viewer_id == self.driver:
+            self.last_input = -1e9
+
+    def ask(self, viewer_id: int, now: float) -> None:
+        """Request to drive for viewer `viewer_id` at time `now`; granted at once without an active driver."""
+        if viewer_id == self.driver:
+            return
+        if self.driver is None or now - self._active_time > SILENT_SECONDS:
+            self._set_driver(viewer_id, now)
+        elif self.asking is None:
+            self.asking, self._request_time = viewer_id, now
+        elif self.asking != viewer_id:
+            self.refused.add(viewer_id)  # one request at a time
+
+    def answer(self, viewer_id: int, grant: bool, now: float) -> None:
+        """Accept or refuse the request, by `grant`, at time `now`, if `viewer_id` is the driver."""
+        if viewer_id != self.driver or self.asking is None:
+            return
+        if grant:
+            self._set_driver(self.asking, now)
+        else:
+            self.refused.add(self.asking)
+            self.asking = None
+
+    def leave(self, viewer_id: int, now: float) -> None:
+        """End driving, or the request, of viewer `viewer_id` at time `now`; a waiting viewer takes over."""
+        if viewer_id == self.asking:
+            self.asking = None
+        if viewer_id == self.driver:
+            self.driver = None
+            if self.asking is not None:
+                self._set_driver(self.asking, now)
+
+    def tick(self, now: float) -> None:
+        """Grant a request that has no answer at time `now`."""
+        if self.asking is not None and (
+            now - self._request_time > ANSWER_SECONDS or now - self._active_time > SILENT_SECONDS
+        ):
+            self._set_driver(self.asking, now)
+
+    def _set_driver(self, viewer_id: int, now: float) -> None:
+        self.driver, self.asking, self.last_input, self._active_time = viewer_id, None, -1e9, now

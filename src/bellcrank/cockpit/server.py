@@ -21,8 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from bellcrank.cockpit.app import application
-from bellcrank.cockpit.connection_limits import ConnectionLimits
-from bellcrank.cockpit.guard import Guard, is_loopback
+from bellcrank.cockpit.guard import ConnectionLimits, Guard, is_loopback
 from bellcrank.cockpit.messages import MAX_MESSAGE_BYTES
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import InputError

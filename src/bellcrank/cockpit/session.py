@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.cockpit import messages, scene_poses
-from bellcrank.cockpit.inverse_kinematics import lever_positions, tool_frame
-from bellcrank.cockpit.machines import Machine, Pilot
-from bellcrank.cockpit.replay import pack_replay, with_ground
+from bellcrank.cockpit.machines import Machine, Pilot, lever_positions, tool_frame
+from bellcrank.cockpit.scene_poses import pack_replay, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, check_known

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.cockpit.machines import Machine
-from bellcrank.cockpit.replay import with_ground
-from bellcrank.cockpit.scene_poses import pose_kernel
+from bellcrank.cockpit.scene_poses import pose_kernel, with_ground
 from bellcrank.errors import InputError
 from bellcrank.ground.contact import Digger
 from bellcrank.ground.soils import SOILS, NamedSoil

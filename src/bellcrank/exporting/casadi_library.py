@@ -19,9 +19,8 @@ from bellcrank.atomic_file import write_atomically
 from bellcrank.emit.c.c99 import build_routines, routines_code
 from bellcrank.emit.c.routine import MAX_NAME_LENGTH, Routine, unique_name
 from bellcrank.errors import InputError
-from bellcrank.exporting import cost_estimates
 from bellcrank.exporting.compilers import compile_library, host_platform
-from bellcrank.exporting.export_content import JACOBIAN_REMEDY, Export
+from bellcrank.exporting.export_content import JACOBIAN_REMEDY, Export, announce_cost, jacobian_operations
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import copy_to_tape, inline
 from bellcrank.nodes.node import Node
@@ -180,8 +179,8 @@ def casadi_functions(content: Export) -> Iterator[CasadiFunction]:
         while any(other in used_names for other in companion_names(word)):
             word = unique_name(word, used_names)
         used_names |= dict.fromkeys(companion_names(word), 0)
-        work = sum(cost_estimates.jacobian_operations(graph, output, graph.inputs) for output in graph.shapes)
-        cost_estimates.announce_cost(f"export of {graph.name} with its jac_", work, JACOBIAN_REMEDY)
+        work = sum(jacobian_operations(graph, output, graph.inputs) for output in graph.shapes)
+        announce_cost(f"export of {graph.name} with its jac_", work, JACOBIAN_REMEDY)
         f = CasadiFunction(word, inline(graph) if graph.calls else graph)
         yield f
         yield f.jacobian

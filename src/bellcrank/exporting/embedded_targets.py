@@ -90,9 +90,8 @@ def emulate(package: Package, processor: str, steps: int = REPORT_STEPS, inputs:
         emulator = [QEMU, "-M", board, "-nographic", "-semihosting", "-icount", "shift=0", "-kernel", "it.elf"]
         status, instructions, stack, state = _run(folder, emulator).split()[-4:]
         numbers = np.frombuffer(bytes.fromhex(state), "<f8" if package.dtype == "float64" else "<f4")
-        counts = (int.from_bytes(bytes.fromhex(x[:HEX_DIGITS]), "little") for x in (instructions, stack))
-        exit_status = int.from_bytes(bytes.fromhex(status[:HEX_DIGITS]), "little")
-        ran, used = counts
+        words = (instructions, stack, status)
+        ran, used, exit_status = (int.from_bytes(bytes.fromhex(x[:HEX_DIGITS]), "little") for x in words)
         return Measurement(processor, _size(folder, SIZE), used, ran, exit_status, numbers)
 
 

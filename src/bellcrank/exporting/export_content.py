@@ -1,12 +1,19 @@
-"""Arguments of bc.export as graphs by name and an ExportedProgram, from which every format is written."""
+"""Arguments of bc.export as graphs by name and an ExportedProgram, from which every format is written.
+
+Costs are estimated from sizes alone before an export begins, so that long ones are announced. Rates are those of one
+core (build/compile_time_forecast.py) and include a C compiler; they are meant to be right within a factor of two or
+three.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bellcrank.build import compile_time_forecast as forecasts
 from bellcrank.build import graphs
 from bellcrank.build.compilation import Where
 from bellcrank.build.kernels import column_names
@@ -16,8 +23,8 @@ from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief, warn
-from bellcrank.exporting import cost_estimates
 from bellcrank.graph import Graph, Program
+from bellcrank.memory_limits import free_memory
 from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
 from bellcrank.sim.program.events import Event
@@ -38,6 +45,10 @@ JACOBIAN_REMEDY = (
     "derivatives, which are loops over alike bodies (docs/export.md)."
 )
 MAX_DERIVATIVE_MARKS = 8  # occurrences of "d(" in a name, two for each order
+JACOBIAN_ENTRY_COST = 0.7  # share of the graph's operations per row or column of a Jacobian, whichever are fewer
+# Operations in units of those of the rates: rates, outputs, a step, directional derivatives and adjoints. Measured: 4 s
+# for a ring of twelve bodies (forecast 6 s), 49 s for Stewart's platform (forecast 32 s).
+FMU_COST_FACTOR = 14.0
 
 
 def ignore_progress(text: str) -> None:
@@ -195,8 +206,8 @@ def named_graph(m: Mechanism | None, quantity: Any, calls: bool = True) -> tuple
     if match := DERIVATIVE.fullmatch(quantity):
         name, graph = named_graph(m, match["of"], calls=False)
         output = next(iter(graph.shapes))
-        work = cost_estimates.jacobian_operations(graph, output, [match["wrt"]])
-        cost_estimates.announce_cost(f"export of {quoted_name(quantity)}", work, JACOBIAN_REMEDY)
+        work = jacobian_operations(graph, output, [match["wrt"]])
+        announce_cost(f"export of {quoted_name(quantity)}", work, JACOBIAN_REMEDY)
         return f"d{name}_d{match['wrt']}", graph.jacobian(output, match["wrt"])
     match = FUNCTION.fullmatch(quantity)
     if match is None:
@@ -207,3 +218,30 @@ def named_graph(m: Mechanism | None, quantity: Any, calls: bool = True) -> tuple
     check_request(m, request)
     _, graph = graphs.choose_graph(m, request, Cpu("float64").choose, calls)
     return "_".join(filter(None, (match["name"], match["frame"]))), graph
+
+
+def jacobian_operations(graph: Graph, output: str, wrt: Iterable[str]) -> float:
+    """Return the operations of the Jacobian of `output` of `graph` by the inputs `wrt`, with calls inlined."""
+    rows = math.prod(graph.shapes[output])
+    sizes = [math.prod(graph.inputs[x]) for x in wrt if x in graph.inputs]
+    return JACOBIAN_ENTRY_COST * graph.count().arithmetic * sum(min(rows, size) for size in sizes)
+
+
+def announce_cost(what: str, operations: float, remedy: str) -> None:
+    """Raise an error if an export does not fit into free memory; warn if it takes minutes.
+
+    Parameters
+    ----------
+    what
+        Name of the export, for the message.
+    operations
+        Its estimated operations.
+    remedy
+        Advice, for the message.
+    """
+    seconds = (forecasts.TRACE_SECONDS + forecasts.COMPILE_SECONDS) * operations
+    forecast = forecasts.Forecast(operations, seconds, forecasts.OPERATION_BYTES * operations)
+    if forecast.bytes > (free := free_memory()):
+        raise InputError(f"{what}: about {forecast}, but {free / 1e9:.1f} GB are free. Nothing was started. {remedy}")
+    if forecast.seconds > forecasts.WARNING_SECONDS:
+        warn(f"{what}: about {forecast}. {remedy}")

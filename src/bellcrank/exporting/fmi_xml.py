@@ -1,13 +1,17 @@
-"""Writer of an FMU's modelDescription.xml, FMI 2.0 and 3.0."""
+"""Writer of an FMU's modelDescription.xml, FMI 2.0 and 3.0: its variables with names, units and dependencies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from bellcrank.emit.c.exported_program import ExportedProgram
-from bellcrank.exporting.fmi_variables import FmiVariable, FmiVariables
+from bellcrank.emit.c.exported_program import ExportedProgram, Member
+from bellcrank.emit.c.routine import unique_name
 from bellcrank.exporting.unit_parser import parse_unit
+from bellcrank.graph import Graph
+from bellcrank.graph.inline import inline
+from bellcrank.nodes.node import Node
 from bellcrank.quoting import xml
 from bellcrank.version import __version__
 
@@ -60,14 +64,33 @@ def xml_element(word: str, /, *inside: str, **attributes: str | float) -> str:
     return f"<{head}>\n{body}\n</{word}>"
 
 
+def _xml_document(word: str, *inside: str, **attributes: str | float) -> str:
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml_element(word, *inside, **attributes)}\n'
+
+
 def model_description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
     """Return the modelDescription.xml of the FMU `about` with these `variables`, for FMI `version` 2 or 3."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{_description(about, variables, version)}\n'
+    v2 = version == 2
+    capabilities = {"modelIdentifier": about.identifier, **dict.fromkeys(CAPABILITIES[version], "true")}
+    files = [_source_files("SourceFiles", "File", about)] if v2 else []
+    title = {"fmiVersion": f"{version}.0", "modelName": about.title, TOKEN_ATTRIBUTES[version]: about.token}
+    tool = {"generationTool": f"bellcrank {__version__}", "variableNamingConvention": "flat"}
+    indicators = {"numberOfEventIndicators": len(variables.of_kinds("indicator"))} if v2 else {}
+    return _xml_document(
+        "fmiModelDescription",
+        xml_element("ModelExchange", *files, **capabilities),
+        xml_element("CoSimulation", *files, **capabilities, **about.steps),
+        unit_definitions(variables),
+        default_experiment(about),
+        xml_element("ModelVariables", *(_variable(v, version) for v in variables.all)),
+        xml_element("ModelStructure", *(_structure_2(variables) if v2 else _structure_3(variables))),
+        **title, **tool, **indicators,
+    )  # fmt: skip
 
 
 def build_description(about: FmuFacts) -> str:
     """Return the buildDescription.xml of the FMU `about`, for FMI 3."""
-    root = xml_element(
+    return _xml_document(
         "fmiBuildDescription",
         xml_element(
             "BuildConfiguration",
@@ -77,7 +100,6 @@ def build_description(about: FmuFacts) -> str:
         ),
         fmiVersion="3.0",
     )
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{root}\n'
 
 
 def unit_definitions(variables: FmiVariables) -> str:
@@ -99,25 +121,6 @@ def default_experiment(about: FmuFacts) -> str:
     return xml_element(
         "DefaultExperiment", startTime="0", stopTime="1", tolerance=tolerance, stepSize=about.stepper.step
     )
-
-
-def _description(about: FmuFacts, variables: FmiVariables, version: int) -> str:
-    v2 = version == 2
-    capabilities = {"modelIdentifier": about.identifier, **dict.fromkeys(CAPABILITIES[version], "true")}
-    files = [_source_files("SourceFiles", "File", about)] if v2 else []
-    title = {"fmiVersion": f"{version}.0", "modelName": about.title, TOKEN_ATTRIBUTES[version]: about.token}
-    tool = {"generationTool": f"bellcrank {__version__}", "variableNamingConvention": "flat"}
-    indicators = {"numberOfEventIndicators": len(variables.of_kinds("indicator"))} if v2 else {}
-    return xml_element(
-        "fmiModelDescription",
-        xml_element("ModelExchange", *files, **capabilities),
-        xml_element("CoSimulation", *files, **capabilities, **about.steps),
-        unit_definitions(variables),
-        default_experiment(about),
-        xml_element("ModelVariables", *(_variable(v, version) for v in variables.all)),
-        xml_element("ModelStructure", *(_structure_2(variables) if v2 else _structure_3(variables))),
-        **title, **tool, **indicators,
-    )  # fmt: skip
 
 
 def _source_files(word: str, item: str, about: FmuFacts, **attributes: str) -> str:
@@ -169,3 +172,77 @@ def _structure_3(variables: FmiVariables) -> list[str]:
         *(xml_element("InitialUnknown", valueReference=v.reference) for v in variables.of_kinds("rate", "output")),
         *unknowns("EventIndicator", "indicator"),
     ]
+
+
+@dataclass(frozen=True)
+class FmiVariable:
+    """One scalar variable."""
+
+    kind: str  # time, state, rate, input, parameter, output, indicator
+    name: str
+    unit: str
+    start: float
+    reference: int
+    depends: tuple[int, ...] = ()  # references of states and inputs
+    state: int = -1  # value reference of its state, for a rate
+    nominal: float = 0.0  # nominal value, for a state
+
+
+@dataclass(frozen=True, eq=False)
+class FmiVariables:
+    """All variables of a machine."""
+
+    stepper: ExportedProgram
+
+    @cached_property
+    def all(self) -> list[FmiVariable]:
+        """All variables in the order of their references.
+
+        The order is: time, states, rates, inputs, parameters, outputs, event indicators (sources/instance.h).
+        """
+        s = self.stepper
+        states = s.state[1 : 1 + s.size]
+        rates = [Member(f"der({m.name})", f"{m.unit or 1}/s") for m in states]
+        groups = {
+            "time": [Member("time", "s")], "state": states, "rate": rates, "input": s.inputs,
+            "parameter": s.parameters, "output": s.outputs,
+            "indicator": [Member(f"event({e.name})", "") for e in s.program.ports.events],
+        }  # fmt: skip
+        depends = {"rate": self._dependencies(s.slope, "dy"), "output": self._dependencies(s.observe, "out")}
+        if groups["indicator"]:
+            depends["indicator"] = self._dependencies(s.indicate, "g")
+        used_names, variables = dict[str, int](), list[FmiVariable]()
+        for kind, members in groups.items():
+            for k, m in enumerate(members):
+                reference, name = len(variables), unique_name(m.name, used_names)
+                dependencies = depends[kind][k] if kind in depends else (reference,) if kind == "state" else ()
+                state = k + 1 if kind == "rate" else -1
+                nominal = float(s.program.ports.nominals[k]) if kind == "state" else 0.0
+                variables.append(FmiVariable(kind, name, m.unit, m.value, reference, dependencies, state, nominal))
+        return variables
+
+    def of_kinds(self, *kinds: str) -> list[FmiVariable]:
+        """Return the variables of these `kinds`."""
+        return [v for v in self.all if v.kind in kinds]
+
+    def _dependencies(self, graph: Graph, output: str) -> list[tuple[int, ...]]:
+        """Return, for each element of an output, the references of all states and inputs that it depends on."""
+        first = {"y": 1, "u": 1 + 2 * self.stepper.size}
+        flat, reference_bits = inline(graph), dict[int, int]()
+        for n in flat.nodes:  # a set of references is the bits of an integer
+            if n.op == "input":
+                name, k = n.args
+                reference_bits[n.serial] = 1 << (first[name] + k) if name in first else 0
+                continue
+            bits = 0
+            for a in n.operands:
+                bits |= reference_bits[a.serial]
+            reference_bits[n.serial] = bits
+        return [
+            bit_positions(reference_bits[x.serial]) if isinstance(x, Node) else () for x in flat.outputs[output].flat
+        ]
+
+
+def bit_positions(bits: int) -> tuple[int, ...]:
+    """Return the positions of the ones in `bits`."""
+    return tuple(k for k in range(bits.bit_length()) if bits >> k & 1)

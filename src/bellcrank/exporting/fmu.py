@@ -19,10 +19,10 @@ from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
-from bellcrank.exporting import compilers, cost_estimates, fmi_xml
+from bellcrank.exporting import compilers, fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, host_platform
-from bellcrank.exporting.export_content import Export, ignore_progress
-from bellcrank.exporting.fmi_variables import FmiVariables
+from bellcrank.exporting.export_content import FMU_COST_FACTOR, Export, announce_cost, ignore_progress
+from bellcrank.exporting.fmi_xml import FmiVariables
 from bellcrank.graph import Graph, Ports
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline
@@ -75,8 +75,8 @@ def write_fmu(
         compilers.compiler_command(target)  # raises before any work if its compiler is missing
     if not has_rolled_loops(content.stepper):
         rounds = -(-len(targets) // (os.cpu_count() or 1))
-        work = cost_estimates.FMU_COST_FACTOR * content.stepper.slope.count().arithmetic * rounds
-        cost_estimates.announce_cost(f"export of {content.name} as an FMU", work, COST_REMEDY)
+        work = FMU_COST_FACTOR * content.stepper.slope.count().arithmetic * rounds
+        announce_cost(f"export of {content.name} as an FMU", work, COST_REMEDY)
     files = fmu_files(content, version, targets, report)
 
     def zipped(stream: IO[bytes]) -> None:

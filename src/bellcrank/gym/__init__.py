@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import check_known
 from bellcrank.optional_imports import optional_import
 
 optional_import("gymnasium", "learn", "bellcrank.gym")
@@ -45,8 +45,7 @@ def make(task: str | Task, batch: int | None = None, **settings: Any) -> Env | V
         One run, or a batch of runs.
     """
     if isinstance(task, str):
-        if task not in TASKS:
-            raise InputError(f"gym: {unknown('task', task, list(TASKS))}")
+        check_known("task", task, TASKS, "gym")
         task = TASKS[task]()
     arguments: dict[str, Any] = {"low": task.low, "high": task.high, **task.settings, **settings}
     return Env(task.plant, **arguments) if batch is None else VectorEnv(task.plant, batch, **arguments)

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as ManyEnvs
 from gymnasium.vector.utils import batch_space
 
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, check_known
 from bellcrank.graph.program import FINISHED, STATE_LIMIT
 from bellcrank.model import Mechanism
 from bellcrank.sim.stepper.stepper_factory import stepper
@@ -50,8 +50,7 @@ def _reset_options(options: Mapping[str, Any] | None, known: Sequence[str]) -> d
     if options is not None and not isinstance(options, Mapping):
         raise InputError(f"reset: options is {brief(options)}; expected a dictionary with some of {', '.join(known)}.")
     for name in options or {}:
-        if name not in known:
-            raise InputError(f"reset: {unknown('option', name, known)}")
+        check_known("option", name, known, "reset")
     return dict(options or {})
 
 

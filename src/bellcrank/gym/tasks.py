@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, JointMode
 from bellcrank.formats import Builder
@@ -156,8 +156,7 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
         raise InputError(f'reacher: "{m.name}" has joints with a quaternion; expected nq equal to nv.')
     names, frames = m.columns[1], list(m.frames)
     frame = frame or (frames[-1] if frames else "")
-    if frame not in frames:
-        raise InputError(f"reacher: {unknown('frame', frame, frames)}")
+    check_known("frame", frame, frames, "reacher")
     wanted = ("wanted.x", "wanted.y", "wanted.z")
 
     def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -208,18 +207,11 @@ def excavator_trench() -> Task:
         The task.
     """
     full_machine = excavator.machine()
-    hydraulic_system, original_control = full_machine.system, full_machine.system.control
-    assert isinstance(original_control, EitherMode)
-    arm = original_control.arm
+    hydraulic_system, law = full_machine.system, full_machine.system.control
+    assert isinstance(law, EitherMode)
+    arm = law.arm
     assert arm is not None
-    sticks = JointMode(
-        original_control.kp,
-        original_control.kv,
-        original_control.start,
-        stops=original_control.stops,
-        leash=original_control.leash,
-        bleed=original_control.bleed,
-    )
+    sticks = JointMode(law.kp, law.kv, law.start, stops=law.stops, leash=law.leash, bleed=law.bleed)
     rates = dict(zip(JOINTS, excavator.FULL_STICK_RATES, strict=True))
 
     def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
@@ -249,7 +241,7 @@ def excavator_trench() -> Task:
         return 1.0 - fabs(along) - 2.0 * fabs(up) - 0.01 * sum((u[name] * u[name] for name in JOINTS), 0.0)
 
     def start(random: Random) -> dict[str, Scalar]:
-        first = dict(zip(JOINTS, original_control.start, strict=True))
+        first = dict(zip(JOINTS, law.start, strict=True))
         angles = {name: first[name] + (random.uniform(-0.02, 0.02) if name != "cab" else 0.0) for name in JOINTS}
         return {f"{n}.q": a for n, a in angles.items()} | {f"{n}_d": a for n, a in angles.items()}
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.identify.linear_parameters import Array, Number
 from bellcrank.identify.regressors import regressor
 from bellcrank.model import Mechanism
@@ -175,8 +175,7 @@ def require_driven(m: Mechanism, actuated: Sequence[str]) -> Sequence[str]:
 
 def velocity_index(m: Mechanism, name: str) -> int:
     """Return the index of the joint `name` among the velocities of `m`."""
-    if name not in m.columns[1]:
-        raise InputError(f'"{m.name}": {unknown("joint", name, m.columns[1])}')
+    check_known("joint", name, m.columns[1], f'"{m.name}"')
     return m.columns[1].index(name)
 
 

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
-from bellcrank.identify.model_runs import run_points, start_defaults, start_elements, with_free
+from bellcrank.errors import InputError, check_known
+from bellcrank.identify.experiments import run_points, start_defaults, start_elements, with_free
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.random_seeds import generator
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import count, duration
 from bellcrank.sim.system.element_forces import OverlapError
-from bellcrank.studies.distributions import Range
+from bellcrank.studies.distributions import Array, Range
 
-Array = np.ndarray[Any, Any]
 MAX_TRIES = 10_000_000
 DIFFERENCE_SHARE = 1e-5  # share of a range, step of differences
 
@@ -196,8 +195,7 @@ def _search(design: _Design, tries: int, seed: int) -> Minimum:
     optimize, qmc = (optional_import(n, "study", "bellcrank.minimize") for n in ("scipy.optimize", "scipy.stats.qmc"))
     before = design.nominal_summary()
     for n in within:
-        if n not in design.summary_names:
-            raise InputError(f"within: {unknown('summary', n, design.summary_names)}")
+        check_known("summary", n, design.summary_names, "within")
     points = low + (high - low) * qmc.Sobol(len(low), rng=generator(seed)).random_base2(int(np.ceil(np.log2(tries))))
     summaries = design.values(points)
     value = np.where(design.violation(summaries) <= 0, sign * summaries[summary_name], np.inf)

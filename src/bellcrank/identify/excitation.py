@@ -151,10 +151,8 @@ def _ranges(m: Mechanism, coordinates: Sequence[int], joints: Sequence[int]) -> 
     """Return centres, half-widths and speeds from the limits of these joints."""
     lower, upper, velocity = (x[list(k)] for x, k in zip(m.limits[:3], (coordinates, coordinates, joints)))
     is_bounded = np.isfinite(lower) & np.isfinite(upper)
-    low, high = (
-        np.where(is_bounded, lower, np.maximum(lower, -MAX_HALF_WIDTH)),
-        np.where(is_bounded, upper, np.minimum(upper, MAX_HALF_WIDTH)),
-    )
+    low = np.where(is_bounded, lower, np.maximum(lower, -MAX_HALF_WIDTH))
+    high = np.where(is_bounded, upper, np.minimum(upper, MAX_HALF_WIDTH))
     return (low + high) / 2, (high - low) / 2, np.where(np.isfinite(velocity), velocity, DEFAULT_SPEED)
 
 

@@ -1,31 +1,38 @@
-"""Measurements, checked before any run: experiments for `bc.fit`, and motions with forces for regressors.
+"""Measurements, checked before any run, and runs of a plant as they were measured, with derivatives.
 
-Experiments are columns over equal time steps, from records, files or mappings. Files of motions have the columns t,
-JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order.
+Experiments for `bc.fit` are columns over equal time steps, from records, files or mappings. Files of motions, for
+regressors, have the columns t, JOINT.q, JOINT.v, JOINT.a and JOINT.tau, in any order.
+
+Trees use forward sensitivities along a run. Closed loops and sampled controllers have none; differences of runs replace
+them, all in the lanes of one batch.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ReadError, unknown
+from bellcrank.errors import InputError, ReadError, check_known, unknown
 from bellcrank.identify.closed_loops import Branch
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.model import Mechanism
 from bellcrank.record import Record, load_record
+from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.observed_columns import observable_units
-from bellcrank.sim.system.systems import System
+from bellcrank.sim.system.systems import System, system
 from bellcrank.studies.sampling_plans import read_table
 
 Array = np.ndarray[Any, Any]
 MIN_STEP_SECONDS = 1e-15  # s between samples
 COLUMN_HEAD = re.compile(r"(.*?)\s*\[([^\]]*)\]")  # "boom.p [Pa]"
+DIFFERENCE_SHARE = 1e-6  # share of a number's size, step of differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +79,8 @@ def _experiment(s: System, data: Any, where: str, observe: Sequence[str] | None)
             raise InputError(f'{where}: column "{name}" is in {unit}, but the plant has it in {plant_units[name]}.')
     names = [n for n in table if n in plant_units] if observe is None else list(observe)
     for n in names:
-        if n not in table:
-            raise InputError(f"{where}: {unknown('column', n, table)}")
-        if n not in plant_units:
-            raise InputError(f"observe: {unknown('column', n, plant_units)}")
+        check_known("column", n, table, where)
+        check_known("column", n, plant_units, "observe")
     if not names:
         raise InputError(f"{where}: none of the columns {', '.join(table)} is a column of the plant.")
     for name in s.inputs:
@@ -184,8 +189,7 @@ def time_derivative(x: Array, t: Array) -> Array:
 
 def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
     """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
-    if "t" not in table:
-        raise ReadError(f'{where}: {unknown("column", "t", table)} The time column is named "t".')
+    check_known("column", "t", table, where, ReadError, advice=' The time column is named "t".')
     columns: dict[str, Array] = {}
     for name, x in table.items():
         x = np.asanyarray(x)
@@ -211,6 +215,119 @@ def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
 
 def _stack_columns(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:
     for n in names:
-        if f"{n}.{kind}" not in table:
-            raise ReadError(f"{where}: {unknown('column', f'{n}.{kind}', table)}")
+        check_known("column", f"{n}.{kind}", table, where, ReadError)
     return np.stack([table[f"{n}.{kind}"] for n in names], axis=1)
+
+
+def with_free(plant: Any, free: Sequence[str]) -> System:
+    """Return the system of `plant` with the numbers `free` made free parameters, unless they belong to the start."""
+    s = system(plant)
+    starts = start_elements(s)
+    missing = [n for n in free if n not in s.parameters and n not in starts]
+    try:
+        return replace(s, mechanism=s.mechanism.free(*missing)) if missing else s
+    except InputError as error:
+        raise InputError(f"free: {unknown('number', missing[0], [*s.parameters, *starts])} ({error})") from None
+
+
+def start_elements(s: System) -> dict[str, tuple[str, str]]:
+    """Return, by column name, the start vector of system `s` and the name of the element in it."""
+    q, v = s.mechanism.columns
+    elements = {f"{n}.q": ("q0", n) for n in q} | {f"{n}.v": ("v0", n) for n in v}
+    return elements | {z.name: ("x0", z.name) for z in s.states}
+
+
+def start_defaults(s: System) -> dict[str, float]:
+    """Return the values of the elements of the start of system `s`, where they are not zero, by column name."""
+    positions = zip(s.mechanism.columns[0], s.mechanism.neutral(), strict=True)
+    return {f"{n}.q": x for n, x in positions} | {z.name: z.initial for z in s.states}
+
+
+def run_points(
+    sim: Simulator, seconds: float, names: Sequence[str], x: Array, given: Mapping[str, Any], **settings: Any
+) -> Record:
+    """Run a plant at points of some numbers, in one batch without warnings.
+
+    Parameters
+    ----------
+    sim
+        Simulator of the plant.
+    seconds
+        Duration, s.
+    names
+        Names of the numbers: parameters, or elements of the start.
+    x
+        Points, (points, names).
+    given
+        Starts, parameters and inputs of all runs.
+    settings
+        Further arguments of Simulator.run.
+    """
+    options, starts = dict(given), start_elements(sim.system)
+    for k, name in enumerate(names):
+        vector, element = starts.get(name, ("parameters", name))
+        options[vector] = {**(options.get(vector) or {}), element: x[:, k]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sim.run(seconds, batch=len(x), progress=False, **options, **settings)
+
+
+def _pad_to_length(column: Array, e: Experiment) -> Array:
+    """Return a column (runs, times), padded with NaN for times that no run reached."""
+    missing = len(e.t) - column.shape[1]
+    return np.pad(column, ((0, 0), (0, missing)), constant_values=np.nan) if missing else column
+
+
+@dataclass(frozen=True, eq=False)
+class PlantModel:
+    """Plant with numbers to identify, run as the experiments were."""
+
+    system: System
+    free: tuple[str, ...]
+    step: float
+    integrator: str | None
+    fixed_values: Mapping[str, Any]  # q0, v0, x0 and parameters of all experiments
+    columns: tuple[str, ...]
+    run_options: Mapping[str, Any]  # target, threads
+
+    @property
+    def uses_differences(self) -> bool:
+        """True if derivatives are differences of runs."""
+        return bool(self.system.mechanism.loops or self.system.sampled)
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        return Simulator(self.system, self.integrator)
+
+    @cached_property
+    def _sensitivity_simulator(self) -> Simulator:
+        return Simulator(self.system, self.integrator, sensitivities=self.free)
+
+    def columns_at(self, x: Array, e: Experiment) -> Array:
+        """Return columns (points, columns, times) of experiment `e` at `x` (points, free); NaN where a run failed."""
+        run = self._run(self._simulator, np.atleast_2d(x), e)
+        return np.stack([_pad_to_length(run[n], e) for n in self.columns], axis=1)
+
+    def column_slopes(self, x: Array, e: Experiment) -> tuple[Array, Array]:
+        """Return columns (columns, times) and slopes (columns, times, free) of experiment `e` at values `x`."""
+        if self.uses_differences:
+            h = DIFFERENCE_SHARE * np.maximum(np.abs(x), 1e-3)
+            columns = self.columns_at(np.vstack([x[None], x + np.diag(h), x - np.diag(h)]), e)
+            n = len(x)
+            J = (columns[1 : n + 1] - columns[n + 1 :]) / (2.0 * h[:, None, None])
+            return columns[0], np.moveaxis(J, 0, -1)
+        run = self._run(self._sensitivity_simulator, x[None], e)
+        y = np.stack([_pad_to_length(run[n], e)[0] for n in self.columns])
+        J = np.stack([[_pad_to_length(run[f"d({n})/d({k})"], e)[0] for k in self.free] for n in self.columns])
+        return y, np.moveaxis(J, 1, -1)
+
+    def _run(self, sim: Simulator, x: Array, e: Experiment) -> Any:
+        inputs = {n: np.broadcast_to(u, (len(x), len(u))) for n, u in e.inputs.items()}
+        given = {**self.fixed_values, "inputs": inputs or None, "input_step": e.gap if inputs else None}
+        options = {"step": self._step(e), "every": e.gap, **self.run_options}
+        return run_points(sim, float(e.t[-1]), self.free, x, given, **options)
+
+    def _step(self, e: Experiment) -> float | None:
+        if self._simulator.integrator.adaptive:
+            return None
+        return e.gap / max(1, round(e.gap / self.step))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, brief, unknown
+from bellcrank.errors import InputError, brief, check_known, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Body, Joint, Spring, matrix, triple
 from bellcrank.parameters import has_free
@@ -85,8 +85,7 @@ def numbers_of(m: Mechanism, joints: Sequence[str] | None = None) -> tuple[Numbe
     """
     _check_supported(m)
     for kind in () if joints is None else joints:
-        if kind not in JOINT_NUMBERS:
-            raise InputError(f"joints: {unknown('number of a joint', kind, JOINT_NUMBERS)}")
+        check_known("number of a joint", kind, JOINT_NUMBERS, "joints")
     numbers = [Number(b.name, kind) for b in m.bodies for kind in BODY_NUMBERS]
     for j in m.joints:
         kinds = [kind for kind, x in _part_values(j).items() if x]

@@ -15,9 +15,17 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, unknown
-from bellcrank.identify.experiments import Experiment, experiments, time_derivative
-from bellcrank.identify.model_runs import PlantModel, start_defaults, start_elements, with_free
+from bellcrank.errors import InputError, check_known
+from bellcrank.identify.experiments import (
+    Array,
+    Experiment,
+    PlantModel,
+    experiments,
+    start_defaults,
+    start_elements,
+    time_derivative,
+    with_free,
+)
 from bellcrank.identify.parameter_search import FAILED_RESIDUAL, Fit, FitProblem
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import MAX_EXPERIMENT_STEPS, as_tuple, check_work, count, duration, real_number
@@ -25,7 +33,6 @@ from bellcrank.sim.settings import Solver
 from bellcrank.sim.system.element_forces import OverlapError
 from bellcrank.sim.system.systems import System
 
-Array = np.ndarray[Any, Any]
 MAX_STARTS = 10_000
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 
@@ -113,10 +120,8 @@ def fit(
     """
     names = tuple(as_tuple("free", free, "names"))
     s = with_free(plant, names)
-    if error not in ("output", "equation"):
-        raise InputError(f"error: {unknown('kind', error, ('output', 'equation'))}")
-    if loss not in LOSSES:
-        raise InputError(f"loss: {unknown('loss', loss, LOSSES)}")
+    check_known("kind", error, ("output", "equation"), "error")
+    check_known("loss", loss, LOSSES, "loss")
     if not names or len(set(names)) < len(names):
         raise InputError(f"free is {list(names)}; expected names of numbers, each once.")
     measured = experiments(s, data, observe)
@@ -197,8 +202,7 @@ def _starting_point(
     """Return the starting point of the search."""
     starts = start_elements(s)
     for n in begin or {}:
-        if n not in names:
-            raise InputError(f"begin: {unknown('free number', n, names)}")
+        check_known("free number", n, names, "begin")
     default_values = start_defaults(s)
     for n in set(names) & starts.keys():
         first_values = [float(e.seen[n][0]) for e in measured if n in e.seen and e.t[0] == 0.0]
@@ -206,11 +210,9 @@ def _starting_point(
             default_values[n] = float(np.mean(first_values))
     values = []
     for n in names:
-        if n in starts:
-            vector, element = starts[n]
-            value = (start_values[vector] or {}).get(element, default_values.get(n, 0.0))
-        else:
-            value = (start_values["parameters"] or {}).get(n, s.parameters[n])
+        vector, element = starts.get(n, ("parameters", n))
+        value = default_values.get(n, 0.0) if n in starts else s.parameters[n]
+        value = (start_values[vector] or {}).get(element, value)
         values.append(real_number(f'begin of "{n}"', (begin or {}).get(n, value)))
     return np.array(values)
 

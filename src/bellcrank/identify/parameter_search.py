@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, brief, unknown
-from bellcrank.identify.least_squares import correlation_matrix, direction_texts
+from bellcrank.errors import InputError, brief, check_known
+from bellcrank.identify.least_squares import Array, correlation_matrix, direction_texts
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import single_line
@@ -17,7 +17,6 @@ from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real
 from bellcrank.text_table import table
 
-Array = np.ndarray[Any, Any]
 MAX_RELATIVE_ERROR = 1.0  # standard error relative to a number's size above which it is not identified
 LEASH = 0.1  # per number's size, in units of the noise: negligible where the data identify it
 TRIALS_PER_START = 16  # random points evaluated for each start, in one batch
@@ -65,8 +64,7 @@ class Fit:
     runs: int  # number of runs in the search
 
     def __getitem__(self, name: str) -> float:
-        if name not in self.names:
-            raise InputError(f"the fit: {unknown('number', name, self.names)}")
+        check_known("number", name, self.names, "the fit")
         return float(self.values[self.names.index(name)])
 
     @property
@@ -148,8 +146,7 @@ class FitProblem:
         """
         columns = residuals.columns
         for c, x in self.noise.items():
-            if c not in columns:
-                raise InputError(f"noise: {unknown('column', c, columns)}")
+            check_known("column", c, columns, "noise")
             if not is_real(x) or not 1.0 / MAX_MEASURED < float(x) < MAX_MEASURED:
                 raise InputError(
                     f'noise: "{c}" is {brief(x)}; expected a standard deviation above zero, from '
@@ -305,8 +302,7 @@ def _checked_pairs(
     """Return pairs of numbers by name, after a check."""
     pairs = {}
     for n, pair in (pairs_by_name or {}).items():
-        if n not in names:
-            raise InputError(f"{argument}: {unknown('free number', n, names)}")
+        check_known("free number", n, names, argument)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or np.isnan(pair).any():
             raise InputError(f'{argument}: "{n}" is {pair!r}; expected a pair of numbers.')
         pairs[n] = float(pair[0]), float(pair[1])

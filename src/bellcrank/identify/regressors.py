@@ -27,7 +27,7 @@ from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.parts import Frame
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import array_argument
-from bellcrank.spatial.vector import ZERO, Acceleration, Force, Mat, SymMat, Vec, euler_moment, vec
+from bellcrank.spatial.vector import AXES, ZERO, Acceleration, Force, Mat, SymMat, Vec, euler_moment, vec
 
 MAX_MEASURED = 1e50  # limit of measured values: their squares are summed and squared again
 UNIT_INERTIAS = [SymMat(*(float(k == j) for j in range(6))) for k in range(6)]  # xx yy zz xy xz yz, as in SymMat
@@ -180,9 +180,7 @@ def _unit_forces(link: int, R: Mat, p: Vec, A: Acceleration) -> list[Force]:
     """
     back = R.T
     B = Acceleration(back @ A.w, back @ A.dw, back @ (A.a + A.K @ p))
-    forces = [Force(ZERO, B.a)]
-    for e in (Vec(1.0, 0.0, 0.0), Vec(0.0, 1.0, 0.0), Vec(0.0, 0.0, 1.0)):
-        forces.append(Force(e.cross(B.a), B.K @ e))
+    forces = [Force(ZERO, B.a), *(Force(e.cross(B.a), B.K @ e) for e in AXES)]
     forces += [Force(euler_moment(unit, B), ZERO) for unit in UNIT_INERTIAS]
     turned = [f.rotated(R) for f in forces]
     return [Force(f.ang + p.cross(f.lin), f.lin) for f in turned]

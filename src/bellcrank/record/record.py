@@ -507,7 +507,7 @@ class Record:
         matplotlib.figure.Figure
             The figure.
         """
-        return lazy_import("view.record_plot:plot")(self, names, path)
+        return lazy_import("view.record_page:plot")(self, names, path)
 
     def html(self, lane: int | Sequence[int] = ()) -> str:
         """Return a page that replays and plots one run.

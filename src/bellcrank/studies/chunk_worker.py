@@ -21,8 +21,15 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.distributions import Array
-from bellcrank.studies.random_inputs import DrawnRun, block_digests, draw_inputs, encode_digests
-from bellcrank.studies.run_batches import Table, run_batch, run_groups
+from bellcrank.studies.run_batches import (
+    DrawnRun,
+    Table,
+    block_digests,
+    draw_inputs,
+    encode_digests,
+    run_batch,
+    run_groups,
+)
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
     digest_differences,

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
 from bellcrank.content_digest.libraries import code_versions
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, check_known, warn
 from bellcrank.optional_imports import optional_import
 from bellcrank.random_seeds import checked_seed
 from bellcrank.record import Record
@@ -27,15 +27,13 @@ from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, chec
 from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, StudyProgress, computed_chunks, dask_client
 from bellcrank.studies.distributions import Array
-from bellcrank.studies.equation_summary import equation_summary
-from bellcrank.studies.random_inputs import changed_input, check_repeatable
-from bellcrank.studies.run_batches import run_arguments, run_batch, run_groups
-from bellcrank.studies.sampling_plans import Points
+from bellcrank.studies.run_batches import changed_input, check_repeatable, run_arguments, run_batch, run_groups
+from bellcrank.studies.sampling_plans import Indices, Points, sobol_indices
 from bellcrank.studies.sampling_plans import points as points_of
-from bellcrank.studies.sensitivity import Indices, sobol_indices
 from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, chunk_ranges, provenance
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
+    equation_summary,
     executed_program,
     number_digests,
     program_digest,
@@ -94,8 +92,7 @@ class Study:
 
     def __getitem__(self, name: str) -> Array:
         table = self.table()
-        if name not in table.column_names:
-            raise InputError(f"the study: {unknown('column', name, table.column_names)}")
+        check_known("column", name, table.column_names, "the study")
         column = table.column(name)
         if is_row_list(name):
             return _padded_rows(column.combine_chunks().to_numpy(zero_copy_only=False))

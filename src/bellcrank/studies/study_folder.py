@@ -29,9 +29,8 @@ from bellcrank.optional_imports import optional_import
 from bellcrank.record.contents import plain
 from bellcrank.record.decoding_limits import read_parquet_table
 from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal
-from bellcrank.studies.equation_summary import equation_differences, group_label
-from bellcrank.studies.random_inputs import BlockDigests, decode_digests
-from bellcrank.studies.study_identity import digest_differences
+from bellcrank.studies.run_batches import BlockDigests, decode_digests
+from bellcrank.studies.study_identity import digest_differences, equation_differences, group_label
 from bellcrank.version import __version__
 
 MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
@@ -279,10 +278,8 @@ class StudyFolder:
             status = os.stat(path)
             state = (str(path), study, first, last, status.st_size, status.st_mtime_ns, status.st_ino)
             table = read_parquet_table(path, "study", MAX_CHUNK_BYTES)
-            intact, cause = (
-                (known and state in _verified_states) or _is_unchanged(table, study, first, last),
-                "its seal is broken",
-            )
+            intact = (known and state in _verified_states) or _is_unchanged(table, study, first, last)
+            cause = "its seal is broken"
         except Exception as error:  # a damaged file can make a parser fail in any way
             intact, cause = False, brief(str(error), 200)
         if not intact:

@@ -23,9 +23,9 @@ from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.chunk_worker import REFUSED
 from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import run_batch, run_groups
-from bellcrank.studies.sensitivity import sobol_indices
+from bellcrank.studies.sampling_plans import sobol_indices
 from bellcrank.studies.study_setup import StudySetup
-from bellcrank.view.scene import poses
+from bellcrank.view.scene import in_world, poses
 from bellcrank.view.self_contained_page import page
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ def _bones(m: Mechanism) -> list[int]:
 def _leaf_centres(m: Mechanism, posed: Array) -> Array:
     """Return the centres of mass of the bodies of `_leaf_bodies`, (rows, ends, 3)."""
     ends = _leaf_bodies(m)
-    p, u, w = posed[:, ends, :3], posed[:, ends, 3:6], posed[:, ends, 6:]
-    com = np.array([[float(x) for x in m.bodies[i].com] for i in ends])
-    t = 2.0 * np.cross(u, com)
-    return np.asarray(p + com + w * t + np.cross(u, t))
+    return in_world(posed[:, ends], np.array([m.bodies[i].com for i in ends], float))
 
 
 def _pack_positions(places: Array) -> dict[str, Any]:

@@ -1,23 +1,30 @@
-"""Report page of a record in one self-contained file: facts, plots and the replay.
+"""Report page of a record in one self-contained file: facts, plots and the replay; and its figure by Matplotlib.
 
 A long record is decimated: the page has at most MAX_ROWS rows, every k-th of the record and the last, and states this.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import operator
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.atomic_file import path_of, write_atomically
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
+from bellcrank.optional_imports import optional_import
+from bellcrank.quoting import mathtext
 from bellcrank.record.contents import ENERGIES, plain, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals, value_text
 from bellcrank.sequences import sequence_elements
-from bellcrank.view import machine_shapes, palette, scene
+from bellcrank.view import palette, scene
 from bellcrank.view.flexible_shapes import largest_stress
 from bellcrank.view.self_contained_page import packed, page
 
@@ -47,13 +54,16 @@ LINE_COLOURS = (
     ("#0c8599", "#3bc9db"), ("#c2255c", "#faa2c1"), ("#846400", "#ffd43b"), ("#5f3dc4", "#b197fc"),
     ("#5c940d", "#a9e34b"), ("#495057", "#ced4da"),
 )  # fmt: skip
+MAX_RUNS = 50  # maximum number of runs of a batch that are drawn
+LEGEND_ROWS = 12  # entries in one column of the legend
+HINT = "The record is still in memory: plot again"
 
 
 def html(run: Record, lane: int | Sequence[int]) -> str:
     """Return the page of run `lane` of the record `run`."""
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
     content = page_data(run, lane, name)
-    world = machine_shapes.script() if content["replay"] and content["replay"]["world"] else ""
+    world = scene.script() if content["replay"] and content["replay"]["world"] else ""
     data = json.dumps(plain(content), allow_nan=False)
     return page("view/record_web", name, GENERATOR, SCRIPTS, data, _colours, WORLD=world)
 
@@ -105,12 +115,12 @@ def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[st
 
 def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
     """Return the scene of `m` for positions `q`; its entry "world" is for drawing as in the cockpit, or None."""
-    look, bundled = machine_shapes.shape_of(m), bool(machine_shapes.script())
-    scene_data = scene.scene(m, q, machine_shapes.MAX_TRIANGLES if bundled else 6000)
+    look, bundled = scene.shape_of(m), bool(scene.script())
+    scene_data = scene.scene(m, q, scene.MAX_TRIANGLES if bundled else 6000)
     meshed = any(s["kind"] == "mesh" for s in scene_data["shapes"])
     world = {
         "look": look.name if look else "", "ground": look.ground_level if look else None,
-        "full": look.full_load if look else 1.0, "joints": machine_shapes.joint_data(m),
+        "full": look.full_load if look else 1.0, "joints": scene.joint_data(m),
     }  # fmt: skip
     if look and not bundled:
         note = "drawn with simple shapes: the page's scripts are not built (make page)"
@@ -239,3 +249,73 @@ def _column(run: Record, name: str, lane: tuple[int, ...], rows: Array) -> dict[
     values = run["energy"] - run["energy"][..., :1] if is_change else run[name]
     unit = "J" if is_change else run.column(name).unit
     return {"name": name, "unit": unit, "values": packed(values[lane][rows], "<f8")}
+
+
+def plot(run: Record, names: tuple[str, ...], path: str | Path | None) -> Any:
+    """Draw the columns `names` of `run`; also write the figure to `path` (.png, .pdf, .svg, ...) if given."""
+    figures = optional_import("matplotlib.figure", "plot", "plotting")
+    shown = _chosen_panels(run, names)
+    size = (9.0, 0.8 + 2.4 * len(shown))
+    if path is None:  # registered in pyplot, so that plt.show() and notebooks show it
+        figure = optional_import("matplotlib.pyplot", "plot", "plotting").figure(figsize=size, layout="constrained")
+        figure._ipython_display_ = partial(_display_closed, figure)
+    else:
+        figure = figures.Figure(figsize=size, layout="constrained")
+    axes = np.atleast_1d(figure.subplots(len(shown), 1, sharex=True))
+    lanes = list(np.ndindex(*run.batch))
+    drawn = [lanes[i] for i in np.unique(np.linspace(0, len(lanes) - 1, min(MAX_RUNS, len(lanes))).astype(int))]
+    for ax, panel in zip(axes, shown, strict=True):
+        for k, name in enumerate(panel["columns"]):
+            for lane in drawn:
+                label = mathtext(name) if lane == drawn[0] else None
+                thin = {"linewidth": 1.2} if len(drawn) == 1 else {"linewidth": 0.7, "alpha": 0.6}
+                ax.plot(run.t[lane], run[name][lane], color=f"C{k % 10}", label=label, **thin)
+        title = " ".join(filter(None, [panel["title"], f"[{panel['unit']}]" if panel["unit"] else ""]))
+        ax.set_ylabel(mathtext(title))
+        ax.grid(alpha=0.3)
+        lines, labels = ax.get_legend_handles_labels()
+        if len(labels) > 2 * LEGEND_ROWS:
+            labels = [*labels[: 2 * LEGEND_ROWS - 1], f"... and {len(labels) - 2 * LEGEND_ROWS + 1} more"]
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": "small"}
+        if labels:
+            ax.legend(lines[: len(labels)], labels, ncols=1 + (len(labels) > LEGEND_ROWS), **beside)
+    axes[-1].set_xlabel("t [s]")
+    figure.align_ylabels(axes)
+    run_text = (
+        f", {len(drawn)} of {run.runs} runs" if len(drawn) < run.runs else f", {run.runs} runs" if run.batch else ""
+    )
+    figure.suptitle(mathtext(f"{repr(run)[1:].partition(':')[0]}{run_text}"))
+    if path is not None:
+        _write(figure, path_of(path))
+    return figure
+
+
+def _display_closed(figure: Any) -> None:
+    """Display the figure in a notebook, unless pyplot does.
+
+    At the end of a cell, the notebook shows all open figures of pyplot, so this one must not be shown a second time.
+    When pyplot has closed it, it is shown here.
+    """
+    if not optional_import("matplotlib.pyplot", "plot", "plotting").fignum_exists(figure.number):
+        shown = import_module("IPython.display")
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png")
+        shown.display(shown.Image(data=stream.getvalue()))
+
+
+def _chosen_panels(run: Record, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return panels of the named columns by unit; without names, of positions, velocities and energies."""
+    if not names:
+        return [p for p in panels(run) if p["columns"] != [CHANGE]]
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(run.column(name).unit, []).append(name)
+    return [{"title": "", "unit": unit, "columns": columns} for unit, columns in groups.items()]
+
+
+def _write(figure: Any, path: Path) -> None:
+    kind = path.suffix.lower().lstrip(".")
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise InputError(f'{path}: a figure can be written as {", ".join(sorted(known))}; got "{path.suffix}".')
+    write_atomically(path, lambda stream: figure.savefig(stream, format=kind), HINT)

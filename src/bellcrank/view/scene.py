@@ -4,11 +4,17 @@ A robot whose file has visuals is drawn with these meshes. For any other mechani
 centres of mass and inertias: a body is a bar from its joint to each joint that it carries (and to the user's frames on
 it); a body that carries no joint is the box of its mass and inertia. Revolute joints are discs about their axis,
 prismatic joints boxes along it on a rod, spherical joints balls.
+
+Pages draw built-in machines with detailed shapes by the scripts of the cockpit's page. Such a machine is recognised by
+the name of its mechanism and by its bodies, because a user's mechanism may have the same name. The scripts are bundled
+from web/ and are not in git: without them a machine is drawn by simple shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -30,6 +36,9 @@ MIN_LENGTH_RATIO = 0.06  # minimum of the typical length, relative to the scene'
 MIN_TRIANGLES = 60  # minimum number of triangles of a mesh
 SLIDING_KINDS = ("prismatic", "cylindrical")
 MAX_MOTION_RATIO = 3.0  # maximum radius of the shown region, relative to the mechanism
+MAX_TRIANGLES = 20_000  # maximum of all meshes together, drawn by a graphics card
+ARM = ("cab", "boom", "stick", "bucket")
+CYLINDERS = tuple(f"{name}_{part}" for name in ARM[1:] for part in ("barrel", "rod"))
 
 
 def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
@@ -231,13 +240,53 @@ def _frames(m: Mechanism) -> list[dict[str, Any]]:
 
 def _body_points(m: Mechanism, placed: Array) -> Array:
     """Return joints and centres of mass of the bodies in the world, (rows, points, 3)."""
-    points = [placed[:, :, :3]]
-    for i, b in enumerate(m.bodies):
-        com = np.broadcast_to(b.com, (len(placed), 3))
-        points.append(in_world(placed[:, i], com)[:, None])
-    points.append(np.zeros((len(placed), 1, 3)) if not _has_floating_base(m) else placed[:, :1, :3])
-    return np.concatenate(points, axis=1)
+    centres = in_world(placed, np.array([b.com for b in m.bodies], float).reshape(-1, 3))
+    origin = placed[:, :1, :3] if _has_floating_base(m) else np.zeros((len(placed), 1, 3))
+    return np.concatenate([placed[:, :, :3], centres, origin], axis=1)
 
 
 def _has_floating_base(m: Mechanism) -> bool:
     return any(j.kind == "floating" and j.parent == m.ground for j in m.joints)
+
+
+@dataclass(frozen=True)
+class MachineShape:
+    """Detailed shape: its name in web/src/view.ts, ground level in m, required bodies, and full bucket load in kg."""
+
+    name: str
+    ground_level: float
+    bodies: tuple[str, ...]
+    full_load: float = 1500.0
+
+
+LINKAGE = MachineShape("linkage", 0.0, (*ARM, "lever", "link", *CYLINDERS))
+MACHINE_SHAPES = {
+    "excavator": MachineShape("excavator", -1.0, ARM),
+    "excavator_linkage": LINKAGE,
+    "excavator_flexible": LINKAGE,
+    "excavator_tracked": LINKAGE,
+}
+
+
+def shape_of(m: Mechanism) -> MachineShape | None:
+    """Return the detailed shape of `m`, if it has one."""
+    shape = MACHINE_SHAPES.get(m.name)
+    names = [b.name for b in m.bodies]
+    if shape is None or not set(shape.bodies) <= set(names):
+        return None
+    return shape if shape.name != "excavator" or tuple(names[:4]) == ARM else None
+
+
+def joint_data(m: Mechanism) -> list[dict[str, Any]]:
+    """Return the joints of `m` with parent, body (-1 is the ground) and the joint's origin in the parent frame."""
+    index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
+    return [
+        {"name": j.name, "parent": index[j.parent], "body": index[j.child], "point": [float(x) for x in j.point]}
+        for j in m.joints
+    ]
+
+
+def script() -> str:
+    """Return the scripts that draw detailed shapes; "" if they are not bundled."""
+    path = files("bellcrank") / "cockpit" / "static" / "report.js"
+    return path.read_text("utf-8").replace("</script", "<\\/script") if path.is_file() else ""

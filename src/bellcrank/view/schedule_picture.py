@@ -1,4 +1,4 @@
-"""Schedule as a self-contained page, and as SVG.
+"""Schedule as a self-contained page, as SVG, and as a diagram for the terminal.
 
 The picture has processors down, time across, tasks coloured by step, messages as arrows, and the critical path in red.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bellcrank.quoting import xml
+from bellcrank.scheduling.timetable import Schedule
 from bellcrank.view import curves, palette
 from bellcrank.view.self_contained_page import page
 
@@ -192,3 +193,28 @@ def _arrow_head(name: str) -> str:
 def ticks(end: float) -> list[float]:
     """Return about ten round numbers from 0 to `end`."""
     return curves.ticks(0.0, end, 10, (1.0, 2.0, 5.0, 10.0)) if end > 0.0 else [0.0]
+
+
+def diagram(s: Schedule, width: int = 72) -> str:
+    """Draw the schedule `s` in `width` characters: processors down, time across, messages below their senders."""
+    scale = width / s.makespan
+    lines = []
+    for p in range(s.machine.processors):
+        row, below = [" "] * (width + 1), [" "] * (width + 1)
+        for task, processor, a, b in zip(s.tasks, s.where, s.start, s.finish, strict=True):
+            if processor == p:
+                _draw(row, round(a * scale), round(b * scale), task.name, "=")
+        for m in s.messages:
+            if m.source == p:
+                _draw(
+                    below, round(m.start * scale), round(m.arrival * scale), f"{s.tasks[m.task].name}>{m.target}", "~"
+                )
+        lines += [f"{p} |{''.join(row).rstrip()}", f"  |{''.join(below).rstrip()}"]
+    end = f"{s.makespan:.0f} {s.machine.unit}"
+    return "\n".join([*lines, "  +" + "-" * (width - len(end)) + " " + end])
+
+
+def _draw(row: list[str], a: int, b: int, name: str, fill: str) -> None:
+    b = max(b, a + 1)
+    text = name.center(b - a, fill)[: b - a]
+    row[a:b] = list(text)

@@ -170,7 +170,7 @@ export class Ground {
     return data;
   }
 
-  // Heights at `begin`, and the changes up to `end`: time, height, load, dug and cell, as replay.py packs them.
+  // Heights at `begin`, and the changes up to `end`: time, height, load, dug and cell, as scene_poses.py packs them.
   between(begin, end) {
     const base = this.base.slice();
     let first = null;

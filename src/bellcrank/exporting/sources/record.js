@@ -20,7 +20,7 @@ export class Memory {
     return this.rows.filter(({ t }) => t >= from && t <= to);
   }
 
-  // Replay data in the format of cockpit/replay.py.
+  // Replay data in the format of cockpit/scene_poses.py.
   replay(query, ground) {
     const all = this.part(query), every = Math.max(1, Math.ceil(all.length / ROWS)), rows = all.filter((_, k) => k % every === 0);
     const n = rows.length, width = n ? rows[0].values.length : 0;

@@ -1,8 +1,9 @@
-"""Wong's mesh beside other parallel algorithms and on transputers (wong1991, tables 4.8 and 5.4, figures 4.8 and 4.9).
+"""Tables and figures of chapters 4 and 5 of wong1991: the mesh beside other parallel algorithms and on transputers.
 
     inertia_matrix(n), force_vector(n), solver(n), total(n)     counted on the mesh of any arm
-    curves("inertia"), curves("total")                          the lines of the two figures, in microseconds
-    excavator()                                                 times of one evaluation, computed and printed
+    curves("inertia"), curves("total")                          the lines of figures 4.8 and 4.9, in microseconds
+    excavator_times()                                           times of one evaluation, computed and printed (5.4)
+    tables()                                                    all tables, also of the mesh cycle by cycle
 
 The other algorithms are those of Lee and Chang, Fijany and Bejczy, and Hwang, Bae, Haug and Kuhl, by the printed
 polynomials; as in the thesis, Fijany's and Hwang's matrices are solved in 7 n - 5 cycles.
@@ -10,19 +11,32 @@ polynomials; as in the thesis, Fijany's and Hwang's matrices are solved in 7 n -
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
-from bellcrank.errors import InputError, unknown
+import numpy as np
+
+from bellcrank.errors import check_known
 from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.wong.atom_programs import Cost
-from bellcrank.papers.wong.mesh_schedule import mesh
-from bellcrank.papers.wong.systolic_solvers import feed_forward
-from bellcrank.zoo import excavator as caterpillar
+from bellcrank.papers.wong.mesh_schedule import mesh, wong_mesh
+from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
+from bellcrank.text_table import Table
+from bellcrank.view.curves import line_chart
+from bellcrank.zoo import excavator, torso
 
 # A cell of the solver does one rotation per cycle, and one division (4.30).
 ROTATION, DIVISION = Cost(1, 1), Cost(1, 0)
-FIGURES = ("inertia", "total")
+CURVES = ("inertia", "total")
+POLYNOMIAL_SIZES = range(2, 17)
+CURVE_SIZES = range(2, 21)
+FIGURE_NUMBERS = {"inertia": "4.8", "total": "4.9"}
+ALGORITHM_NAMES = {
+    "lee": "Lee and Chang",
+    "fijany": "Fijany and Bejczy",
+    "hwang": "Hwang et al.",
+    "wong": "Wong's mesh",
+}
 
 
 @cache
@@ -99,8 +113,7 @@ def curves(
     add
         Time of an addition, us.
     """
-    if figure not in FIGURES:
-        raise InputError(unknown("figure", figure, FIGURES))
+    check_known("figure", figure, CURVES)
     ours = inertia_matrix if figure == "inertia" else total
     lines: dict[str, list[float]] = {"n": [float(n) for n in sizes]}
     lines["wong"] = [ours(n).time(multiply, add) for n in sizes]
@@ -135,7 +148,7 @@ def excavator_times() -> dict[str, dict[str, float]]:
     messages keep both ends busy, and rho x c is computed wherever it is needed. The printed times include hydraulics.
     """
     times = {}
-    for arm_spec, name in ((caterpillar(), "excavator"), (4, "any arm")):
+    for arm_spec, name in ((excavator(), "excavator"), (4, "any arm")):
         for kind in ("hidden", "t800", "explicit"):
             s = mesh(arm_spec, passed=kind != "explicit").schedule(kind)
             times[f"{name}, {kind}"] = _times(s.makespan, s.work)
@@ -151,3 +164,100 @@ def excavator_times() -> dict[str, dict[str, float]]:
 
 def _times(mesh_us: float, one_us: float) -> dict[str, float]:
     return {"mesh": mesh_us, "one processor": one_us, "speedup": one_us / mesh_us}
+
+
+def tables() -> list[Table]:
+    """Return all tables."""
+    return [
+        _cycle_table(0, "Tables 4.3, 4.6 and 4.7: row 0 of the mesh for any arm of four joints, cycle by cycle"),
+        _cycle_table(1, "Tables 4.2, 4.5 and 4.7: row 1"),
+        _polynomial_table(),
+        _curve_table("inertia"),
+        _curve_table("total"),
+        _solver_table(),
+        _excavator_table(),
+    ]
+
+
+def _cycle_table(row: int, title: str) -> Table:
+    """Tabulate a row of the mesh from the first cycle to the last sum, without the solver."""
+    cycle_table = mesh(4, solver=False).cycles(row)
+    return Table(title, cycle_table.head, cycle_table.rows, cycle_table.right)
+
+
+def _polynomial_table() -> Table:
+    wong = published()["parallel"]["wong"]
+    parts: dict[str, Callable[[int], Cost]] = {
+        "inertia_matrix": inertia_matrix,
+        "force_vector": force_vector,
+        "solver": solver,
+    }
+    rows = []
+    for n in POLYNOMIAL_SIZES:
+        cells = [str(n)]
+        for key, ours in parts.items():
+            cells += [f"{evaluate_formula(wong[key][kind], n)} / {getattr(ours(n), kind)}" for kind in "MA"]
+        rows.append((*cells, str(force_and_solver(n))))
+    formulas = [f"{key.replace('_', ' ')}: {wong[key]['M']} M, {wong[key]['A']} A" for key in parts]
+    caption = f"In print: {'; '.join(formulas)}.\nAll: force vector and solver, for it is ready after the matrix."
+    head = ("n", "matrix M", "A", "force M", "A", "solver M", "A", "all")
+    return Table("Table 4.8: multiplications M and additions A of any arm, print / ours", head, rows, range(7), caption)
+
+
+def _curve_table(figure: str) -> Table:
+    series = curves(figure, CURVE_SIZES)
+    names = [name for name in series if name != "n"]
+    rows = [(f"{n:g}", *(f"{series[name][k]:g}" for name in names)) for k, n in enumerate(series["n"]) if n % 2]
+    quantity = "the inertia matrix" if figure == "inertia" else "matrix and solver"
+    title = f"Figure {FIGURE_NUMBERS[figure]}: {quantity}, us (a multiplication 1, an addition 0.5)"
+    caption = f"Wong's mesh is the fastest below {crossover(figure)} joints."
+    return Table(title, ("n", *(ALGORITHM_NAMES[name] for name in names)), rows, range(len(names) + 1), caption)
+
+
+def _solver_table(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
+    """Simulate both solvers cell by cell on random positive definite systems."""
+    rows = []
+    for name, solve, formula in (("feed-forward (Jainandunsing)", feed_forward, "4 n"),
+                                 ("back-substitution (Liu and Young)", back_substitution, "7 n - 5")):  # fmt: skip
+        solutions = [_solve_random(solve, n) for n in sizes]
+        correct = all(error < 1e-12 for _, error in solutions)
+        rows.append((name, formula, *(str(s.cycles) for s, _ in solutions), "yes" if correct else "NO"))
+    head = ("cycles", "print", *(f"n = {n}" for n in sizes), "A x = b")
+    return Table("Section 4.5: systolic solvers, simulated cell by cell", head, rows, range(2, 3 + len(sizes)))
+
+
+def _solve_random(solve: Callable[..., SystolicSolution], n: int) -> tuple[SystolicSolution, float]:
+    """Solve a random system of n equations; return the solution and its largest residual."""
+    rng = np.random.default_rng(n)
+    B = rng.normal(size=(n, n))
+    A, b = B @ B.T + n * np.eye(n), rng.normal(size=n)
+    s = solve(A.tolist(), b.tolist())
+    return s, float(np.abs(A @ np.array(s.x) - b).max())
+
+
+def _excavator_table() -> Table:
+    rows = [(name, f"{x['mesh']:.1f}", f"{x['one processor']:.1f}", f"{x['speedup']:.2f}")
+            for name, x in excavator_times().items()]  # fmt: skip
+    caption = (
+        "hidden: messages cost nothing; t800: they go beside the computation; explicit: they keep both ends busy.\n"
+        "The print has the hydraulics in it, and measured an OCCAM program seven times as slow as its operations.\n"
+        f"The branched mesh of figure 6.1: torso, t800, {wong_mesh(torso()).makespan:.1f} us."
+    )
+    return Table(
+        "Table 5.4: the excavator on the mesh, us", ("", "mesh", "one cpu", "speed-up"), rows, (1, 2, 3), caption
+    )
+
+
+def _draw_curves(figure: str) -> str:
+    lines = curves(figure, CURVE_SIZES)
+    series = {title: dict(zip(lines["n"], lines[name], strict=True)) for name, title in ALGORITHM_NAMES.items()}
+    quantity = "inertia matrix" if figure == "inertia" else "inertia matrix and solver"
+    return line_chart(f"{quantity}: operations on parallel processors", "joints", "us", series)
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {
+    "wong1991_figure_4_8.svg": partial(_draw_curves, "inertia"),
+    "wong1991_figure_4_9.svg": partial(_draw_curves, "total"),
+    "wong1991_excavator.svg": lambda: wong_mesh(excavator()).svg(),
+    "wong1991_excavator.html": lambda: wong_mesh(excavator()).html(),
+}

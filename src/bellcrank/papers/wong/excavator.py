@@ -14,7 +14,7 @@ import numpy as np
 
 from bellcrank.excavators.rotary import spool_control as wong
 from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl, spool_outputs
-from bellcrank.papers.results import Result, Row, bound_row
+from bellcrank.papers import Result, Row, bound_row
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Solver

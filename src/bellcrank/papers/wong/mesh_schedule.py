@@ -19,15 +19,17 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.papers.wong.arm_data import MeshArm, arm_of, general_arm
 from bellcrank.papers.wong.atom_programs import (
     ZERO_COST,
     Atom,
     Cost,
     Cpu,
+    MeshArm,
     MeshProgram,
     ProcessorTape,
+    arm_of,
     count_cost,
+    general_arm,
     scalars_of,
     trace_program,
 )

@@ -15,8 +15,7 @@ other rows are unchanged.
 
 from __future__ import annotations
 
-from bellcrank.papers.wong.arm_data import MeshArm, MeshBody
-from bellcrank.papers.wong.atom_programs import Cpu, MeshProgram, column_path
+from bellcrank.papers.wong.atom_programs import Cpu, MeshArm, MeshBody, MeshProgram, column_path
 from bellcrank.scalar import Scalar
 from bellcrank.spatial.vector import ZERO, Acceleration, Mat, SymMat, Vec
 

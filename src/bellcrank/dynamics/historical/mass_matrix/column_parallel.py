@@ -6,7 +6,7 @@ processor computes its column of the matrix, one row after the other. The printe
 by doubling: (27m + 18a) log n is a product of two rotations, (48m + 63a) log n includes the moments of the composite
 bodies. The costs of a row, 39m + 38a and 9m + 8a, are those of the serial algorithms.
 
-Solves: mass_matrix, as functions that the experiment in papers/fijany/processor_arrays.py counts and schedules; they
+Solves: mass_matrix, as functions that the experiment in papers/fijany.py counts and schedules; they
 are not methods of the table, since the serial variants are cheaper on one core and the parallel ones on many. Any tree,
 with mimic joints too. Work O(n depth), span O(depth).
 

@@ -7,7 +7,7 @@
 `tasks_of` partitions the traced equations (6) by any combination of the strategies. Values that several modules need
 (poses of the bodies and their Jacobians) are either computed in each module, as the paper advises where messages are
 expensive, or computed once and sent. The subsystems are those of figure 2 without the cut: the Jacobians stay global,
-so no constraint force is added. papers/schaefer/transputers.py has the paper's experiment.
+so no constraint force is added. papers/transputers.py has the paper's experiment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
 from bellcrank.dynamics.tree_sweeps import Vector
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, step
@@ -34,23 +34,6 @@ NodesBySerial = dict[int, Node]
 
 
 # -- equations of motion by part
-
-
-def no_control(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """Return the external forces `w` unchanged.
-
-    Parameters
-    ----------
-    m
-        Mechanism.
-    y
-        Joint coordinates.
-    yd
-        Joint velocities.
-    w
-        External joint forces.
-    """
-    return list(w)
 
 
 def proportional(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
@@ -90,7 +73,7 @@ def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scal
 
 
 CONTROL_LAWS: Mapping[str, Callable[..., list[Scalar]]] = {
-    "none": no_control,
+    "none": lambda m, y, yd, w: list(w),  # external forces
     "proportional": proportional,
     "computed_torque": computed_torque,
 }
@@ -106,8 +89,7 @@ def trace_motion(m: Mechanism, control: str = "none") -> Graph:
     control
         Name of the control law.
     """
-    if control not in CONTROL_LAWS:
-        raise InputError(unknown("control law", control, CONTROL_LAWS))
+    check_known("control law", control, CONTROL_LAWS)
     t = m.tree
     if t.loops:
         raise InputError(f'"{m.name}" has loops; the strategies apply to trees only.')
@@ -189,10 +171,8 @@ def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str 
         "copied" to compute shared values in each module, "sent" to compute them once.
     """
     for name in strategies:
-        if name not in STRATEGIES:
-            raise InputError(unknown("strategy", name, STRATEGIES))
-    if shared not in SHARING_MODES:
-        raise InputError(unknown("way to share", shared, SHARING_MODES))
+        check_known("strategy", name, STRATEGIES)
+    check_known("way to share", shared, SHARING_MODES)
     g = trace_motion(m, control)
     parts = split_modules(g)
     merged: dict[str, NodesBySerial] = {}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from bellcrank.model import Mechanism
 from bellcrank.papers.operation_counts import published
-from bellcrank.papers.schaefer.strategies import SHARING_MODES, STRATEGIES, tasks_of
+from bellcrank.papers.strategies import SHARING_MODES, STRATEGIES, tasks_of
 from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine
 from bellcrank.scheduling.placement import Placement, Plan
 from bellcrank.text_table import Table
-from bellcrank.view.schedule_diagram import diagram
+from bellcrank.view.schedule_picture import diagram
 from bellcrank.zoo import stanford, torso
 
 

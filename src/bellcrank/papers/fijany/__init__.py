@@ -1,1 +1,0 @@
-"""Mass matrix on processor arrays (A. Fijany and A. K. Bejczy 1989)."""

@@ -1,1 +1,0 @@
-"""Dynamics by decoupled natural orthogonal complement matrices (S. K. Saha 2001)."""
