@@ -82,7 +82,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
     """,
     "how much of a batch or a run is examined for a warning or a refusal": """
-        dynamics.singular_parameters: MATRIX_NUMBERS
+        dynamics.singular_mass: MATRIX_NUMBERS
         sim.run.record_builder: CHECKED_RUNS
         sim.system.element_forces: OVERLAP_CHECK_ROWS CHECKED_RUNS
         sim.stepper.stepper: OVERLAP_CHECK_ACTIONS

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bellcrank.dynamics import springs
+from bellcrank.dynamics.frame_pairs import spring_energy
 from bellcrank.dynamics.rnea import child_acceleration
 from bellcrank.dynamics.tree_sweeps import (
     Body,
@@ -189,10 +189,10 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
     It is zero at the world's origin; springs in joints and between points are included.
     """
     energy = gravity_energy(tree, _total(tree, body_potential_energy, 4, q=q))
-    return energy + springs.energy(tree, q) if tree.springs else energy
+    return energy + spring_energy(tree, q) if tree.springs else energy
 
 
-def spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
+def joint_spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
     """Return `energy` plus the energy of the spring in one joint.
 
     Parameters
@@ -470,7 +470,7 @@ def body_kinetic_energy(body: Body) -> BodyRecursion:
 def body_potential_energy(body: Body) -> BodyRecursion:
     """Return first moment and spring energy of the `body`."""
     (X,) = yield from propagate_motion(body, "X")
-    energy = spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
+    energy = joint_spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
     return [*first_moment(body, X), energy]
 
 

@@ -24,7 +24,7 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import NEGLIGIBLE_MOMENT
 from bellcrank.model.parts import Array, Body, Joint, ReportLine, Triple
 from bellcrank.parameters import nominal
-from bellcrank.spatial.dense_matrices import six_numbers
+from bellcrank.spatial.inertia import six_numbers
 from bellcrank.spatial.vector import AXES, ZERO, Motion
 
 # Largest sine between axes that count as parallel.

@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.block_algebra import damped_step, pseudo_inverse
 from bellcrank.dynamics.loops.constraint_values import (
     Array,
     ConstraintValues,
+    Scales,
     displace,
     ends_upright,
     evaluate_constraints,
+    natural_scales,
 )
-from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
+from bellcrank.dynamics.loops.rank_decision import damped_step, pseudo_inverse
 from bellcrank.model.tree import Tree
 
-RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (equation_scaling.py)
+RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (constraint_values.py)
 CLOSED_RESIDUAL = 1e3 * RESIDUAL_GOAL  # residual that rounding may leave in large mechanisms
 EXACT_RESIDUAL = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
 MAX_ITERATIONS = 200

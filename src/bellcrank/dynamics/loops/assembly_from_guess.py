@@ -20,9 +20,8 @@ from bellcrank.dynamics.loops.assembly import (
     search_assembly,
 )
 from bellcrank.dynamics.loops.constraint_equations import equation_names
-from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints
+from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints, natural_scales
 from bellcrank.dynamics.loops.equation_analysis import analysis
-from bellcrank.dynamics.loops.equation_scaling import natural_scales
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism

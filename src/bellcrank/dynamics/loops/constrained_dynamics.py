@@ -4,8 +4,8 @@
     lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
     minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
 
-The null-space basis E comes from the partition of the coordinates into dependent and independent ones (elimination.py),
-and so does the correction of the dependent ones by Newton's method (26).
+The null-space basis E comes from the partition of the coordinates into dependent and independent ones
+(coordinate_partitioning.py), and so does the correction of the dependent ones by Newton's method (26).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import kinematics, rnea
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.loops.elimination import EliminationResult, eliminate_unknowns
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.loops.coordinate_partitioning import EliminationResult, eliminate_unknowns
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.dynamics.tree_sweeps import Vector

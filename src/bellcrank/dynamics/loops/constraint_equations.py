@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 
-from bellcrank.dynamics.frame_pairs import FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.frame_pairs import Equation, FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
 from bellcrank.dynamics.loops.rolling_equations import ball, knife_edge, surface, wheel
 from bellcrank.errors import ModelError, unknown
 from bellcrank.jets import Jet, jet

@@ -24,6 +24,7 @@ from bellcrank.dynamics.loops.acceleration_accuracy import (
     Accuracy,
     may_lose_digits,
     measure_accuracy,
+    with_usual_pivots,
 )
 from bellcrank.dynamics.loops.assembly import (
     EXACT_RESIDUAL,
@@ -36,13 +37,18 @@ from bellcrank.dynamics.loops.assembly import (
     relative_residual,
     search_assembly,
 )
-from bellcrank.dynamics.loops.block_algebra import independent_blocks, pseudo_inverse, redundancy
-from bellcrank.dynamics.loops.conditioning import with_usual_pivots
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names, rows_by_loop
-from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
-from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
+from bellcrank.dynamics.loops.constraint_values import Array, Scales, displace, evaluate_constraints, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
-from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
+from bellcrank.dynamics.loops.rank_decision import (
+    CLEAR_GAP_RATIO,
+    BlockRank,
+    decide_ranks,
+    independent_blocks,
+    pseudo_inverse,
+    redundancy,
+    total_rank,
+)
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism

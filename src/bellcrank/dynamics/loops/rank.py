@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.ltl_factorisation import Rows, factorise, full_matrix, nonzero_triangle, solve
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
@@ -40,9 +40,9 @@ class LoopRank:
     groups: tuple[RedundancyGroup, ...] = ()
     scale: tuple[float, ...] = ()  # usual size of each row, in natural sizes of coordinates
     loop: tuple[int, ...] = ()  # index of the loop of each row
-    columns: tuple[float, ...] = ()  # the natural size of each element of v (equation_scaling.py); empty: 1
+    columns: tuple[float, ...] = ()  # the natural size of each element of v (constraint_values.py); empty: 1
     usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
-    usual_conditioning: float = 1.0  # the same for multipliers (conditioning.py)
+    usual_conditioning: float = 1.0  # the same for multipliers (acceleration_accuracy.py)
     refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma
 
     @property

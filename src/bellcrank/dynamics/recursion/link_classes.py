@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.shared_coordinates import flatten, unflatten
 from bellcrank.model.tree import Link, Tree
 from bellcrank.parameters import Free, has_free, nominal, parameter
 from bellcrank.scalar import Scalar

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.dynamics import METHODS
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import solve_multipliers
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import without_calls

@@ -24,7 +24,7 @@ from bellcrank.sim.program.system_graphs import Array, Closure, RunGroup
 if TYPE_CHECKING:
     from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
 
-# Largest gap of loops at the end of a step, relative to the natural size of each equation (equation_scaling.py).
+# Largest gap of loops at the end of a step, relative to the natural size of each equation (constraint_values.py).
 GAP_TOLERANCES = {"float64": 1e-10, "float32": 2e-5}
 ROW_RANK_TOLERANCE = 1e-3  # relative singular values below this are dropped in rows near a singular configuration
 CLOSURE_ATTEMPTS = 10  # largest number of attempts to close the loops of a row

@@ -17,7 +17,7 @@ from bellcrank.errors import InputError, ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.tree import Tree
 
-MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (equation_scaling.py)
+MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (constraint_values.py)
 SINGULAR_RATIO = 1e7  # condition number, relative to the usual one, above which a start determines no motion
 USUAL_SINGULAR_VALUE = 0.1  # typical lower bound of the smallest singular values of small linkages
 # For each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia.

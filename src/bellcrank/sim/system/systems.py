@@ -16,7 +16,7 @@ from typing import Any
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
-from bellcrank.dynamics.singular_parameters import check_parameter_values
+from bellcrank.dynamics.singular_mass import check_parameter_values
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
