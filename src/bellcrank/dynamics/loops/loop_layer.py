@@ -7,7 +7,7 @@ every method accepts.
     forward_dynamics        M a = Q + C^T lam, C a = -bias
     loop_forces             the force and moment of lam at each loop
     reactions, multipliers  the method's own, with the loops' and springs' forces as wrenches on the bodies
-    inverse_dynamics        S u + C^T lam = M a + bias - passive: only some joints are actuated (actuation.py)
+    inverse_dynamics        S u + C^T lam = M a + bias - passive: only some joints are actuated (loop_requests.py)
 
 All other quantities are those of the tree. The forces of a multiplier on both ends of a loop are dual to its row of C:
 they have the power that the row has.

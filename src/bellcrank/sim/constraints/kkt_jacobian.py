@@ -26,7 +26,7 @@ from bellcrank.dynamics.loops.constraint_equations import loop_equations
 from bellcrank.dynamics.loops.rank import solve_multipliers
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import without_calls
-from bellcrank.integrate.linear_solver import dot
+from bellcrank.integrate.implicit import dot
 from bellcrank.scalar import Scalar, is_zero, step
 
 if TYPE_CHECKING:

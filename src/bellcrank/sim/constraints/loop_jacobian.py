@@ -21,7 +21,7 @@ from bellcrank.dynamics.loops import constrained_dynamics
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import without_calls
-from bellcrank.integrate.linear_solver import dot
+from bellcrank.integrate.implicit import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.sim.program.system_graphs import Dynamics
