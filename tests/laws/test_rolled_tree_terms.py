@@ -94,15 +94,13 @@ def test_work_of_many_loops_grows_with_their_number() -> None:
 
 
 def test_block_results_equal_dense_ones() -> None:
-    """Block results equal dense ones: singular values, pseudo-inverse, redundant combinations and damped solutions."""
+    """Block results equal dense ones: pseudo-inverse, redundant combinations and damped solutions."""
     rng = np.random.default_rng(4)
     C = np.zeros((3, 11, 12))
     for rows, columns in (([0, 4, 7], [1, 2]), ([1, 2, 3, 9], [0, 5, 6, 11, 3]), ([5, 10], [8, 9])):
         C[:, np.array(rows)[:, None], columns] = rng.normal(size=(3, len(rows), len(columns)))
     assert len(rank_decision.independent_blocks(C)) == 5  # two rows are zero
     rank = 8
-    want = np.linalg.svd(C, compute_uv=False)
-    assert np.abs(rank_decision.singular_values(C) - want).max() < 1e-13
     assert (np.linalg.matrix_rank(C) == rank).all()
     assert np.abs(rank_decision.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
     U = np.linalg.svd(C)[0][:, :, rank:]

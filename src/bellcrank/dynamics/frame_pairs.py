@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from bellcrank.model.parts import Spring
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, maximum, sqrt, step
+from bellcrank.scalar import Scalar, is_zero, maximum, ordered_sum, sqrt, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
 Vector = Sequence[Scalar]
@@ -232,12 +232,8 @@ def spring_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 
 def spring_energy(tree: Tree, q: Vector) -> Scalar:
     """Return k (L - l0)^2 / 2, summed over all springs of `tree` at positions `q`."""
-    total: Scalar = 0.0
     still = [0.0] * tree.nv
-    for s in tree.springs:
-        a, b = frame_pair(tree, s.a, s.b, q, still)
-        total = total + stretch_energy(s, a, b)
-    return total
+    return ordered_sum(stretch_energy(s, *frame_pair(tree, s.a, s.b, q, still)) for s in tree.springs)
 
 
 def stretch_energy(s: Spring, a: FrameEnd, b: FrameEnd) -> Scalar:

@@ -358,13 +358,7 @@ def body_frame_motions(body: Body) -> BodyRecursion:
 
     Frames with axes also get their angular velocity and orientation.
     """
-    X, ground = body.X, body.ground
-    R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
-    step("pose", body.link.name)
-    R, p = X.pose(R, p)
-    step("V", body.link.name)
-    V = X.motion(V) + body.joint_velocity
-    yield Send((R, p, V))
+    (R, p), V = yield from propagate_motion(body, "XV")
     out: list[Scalar] = []
     for i, r in enumerate(body.seen.points):
         out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
@@ -503,10 +497,8 @@ def divide_by_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
 
 def total_mass(tree: Tree) -> Scalar:
     """Return the total mass of the moving bodies of `tree`."""
-    m: Scalar = 0.0
     step("m")
-    for link in tree.links:
-        m = m + link.inertia.m
+    m = ordered_sum(link.inertia.m for link in tree.links)
     if is_zero(m):
         raise ModelError(NO_MASS_MESSAGE)
     return m

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from textwrap import wrap
@@ -86,21 +87,17 @@ class MechanismClass:
 ANY = MechanismClass("trees, couplings", lambda tree: True)
 TREES = MechanismClass("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
 NO_MIMIC = MechanismClass("trees", lambda tree: not tree.has_mimics, "mimic joints are not supported")
-MASSIVE = MechanismClass(
-    "trees, massive bodies",
-    lambda tree: (
-        not tree.coupled
-        and all(tree.invertible)
-        and not has_free([link.armature for link in tree.links])  # the method divides by them
-    ),
-    "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
-    "directions",
-)
 SOLID = MechanismClass(
     "trees, massive bodies",
     lambda tree: not tree.coupled and all(tree.invertible),
     "mimic joints and flexible bodies are not supported, and every body needs mass and extent in all directions, "
     "because it is reduced before the load that it carries is known",
+)
+MASSIVE = MechanismClass(
+    "trees, massive bodies",
+    lambda tree: SOLID.holds(tree) and not has_free([link.armature for link in tree.links]),  # it divides by them
+    "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
+    "directions",
 )
 LOOPS = MechanismClass("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
 UNSPRUNG = MechanismClass(
@@ -174,14 +171,10 @@ class Method:
             return method_function
 
         def with_flexible_layer(tree: Tree, *inputs: Any, **options: Any) -> Any:
-            function_used = method_function
-            if tree.flexible:
-                function_used = (
-                    _load_module("flexible_layer")
-                    .FlexibleLayer(lambda function_name: getattr(self.file, function_name), self.solves)
-                    .function(name)
-                )
-            return function_used(tree, *inputs, **options)
+            if not tree.flexible:
+                return method_function(tree, *inputs, **options)
+            layer = _load_module("flexible_layer").FlexibleLayer(partial(getattr, self.file), self.solves)
+            return layer.function(name)(tree, *inputs, **options)
 
         return with_flexible_layer
 

@@ -49,7 +49,7 @@ from bellcrank.integrate.problem import (
     weighted_sum,
 )
 from bellcrank.integrate.tableaus import Coefficients
-from bellcrank.scalar import Scalar, is_zero
+from bellcrank.scalar import Scalar, is_zero, ordered_sum
 
 NEWTON_STEPS = 4
 
@@ -115,11 +115,7 @@ class WoodburySolver:
 
 def dot(row: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
     """Return the scalar product of `row` and `x`."""
-    total: Scalar = 0.0
-    for a, b in zip(row, x, strict=True):
-        if not is_zero(a) and not is_zero(b):
-            total = total + a * b
-    return total
+    return ordered_sum(a * b for a, b in zip(row, x, strict=True) if not is_zero(a) and not is_zero(b))
 
 
 def implicit_solver(jacobian: Sequence[Sequence[Scalar]] | LowRankMatrix | MatrixFreeJacobian, g: Scalar) -> Any:

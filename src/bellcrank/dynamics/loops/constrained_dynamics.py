@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from bellcrank.dynamics import kinematics, rnea
 from bellcrank.dynamics.frame_pairs import Equation
@@ -237,16 +238,16 @@ def project_state(
     for _ in range(rounds):
         step("Newton")
         q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
+
+    def nearest_velocity(v: Vector) -> tuple[State, Scalar]:
+        change, conditioning = nearest(q, lambda e: sparse_inner(e.row, v))
+        return [a + b for a, b in zip(v, change, strict=True)], conditioning
+
     step("C v")
-    change, conditioning = nearest(q, lambda e: sparse_inner(e.row, v))
-    allowed = [a + b for a, b in zip(v, change, strict=True)]
+    allowed, conditioning = nearest_velocity(v)
     for _ in range(rank.refinements):
-        allowed = _refine_velocity(allowed, lambda x: nearest(q, lambda e: sparse_inner(e.row, x))[0])
+        allowed, _ = nearest_velocity(allowed)
     return list(q), allowed, conditioning
-
-
-def _refine_velocity(v: State, change: Callable[[State], State]) -> State:
-    return [a + b for a, b in zip(v, change(v), strict=True)]
 
 
 def singularity_distance(tree: Tree, forward: Dynamics, rank: LoopRank, q: Vector) -> Scalar:
@@ -337,10 +338,7 @@ def correct_dependent(tree: Tree, part: CoordinatePartition, q: Vector, rounds: 
 
 def largest_magnitude(values: Sequence[Scalar]) -> Scalar:
     """Return the largest absolute value among `values`."""
-    largest: Scalar = 0.0
-    for x in values:
-        largest = maximum(largest, fabs(x))
-    return largest
+    return reduce(maximum, map(fabs, values), 0.0)
 
 
 @dataclass(frozen=True)
@@ -400,11 +398,14 @@ def reduce_to_null_space(tree: Tree, mass: MassFunction, part: CoordinatePartiti
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    by_column = None if isinstance(M, MassProduct) else sparse_columns(M)
-    products = [_times(M, by_column, column, tree.nv) for column in E.values()]
-    touched: dict[
-        int, list[int]
-    ] = {}  # products that have an element in each row: in a large tree most pairs of columns do not overlap
+    if isinstance(M, MassProduct):
+        dense = [M.times([column.get(k, 0.0) for k in range(tree.nv)]) for column in E.values()]
+        products = [{i: x for i, x in enumerate(row) if not is_zero(x)} for row in dense]
+    else:
+        by_column = sparse_columns(M)
+        products = [sparse_product(by_column, column) for column in E.values()]
+    # Products that have an element in each row: in a large tree most pairs of columns do not overlap.
+    touched: dict[int, list[int]] = {}
     for j, product in enumerate(products):
         for c in product:
             touched.setdefault(c, []).append(j)
@@ -492,17 +493,6 @@ def minimal(
     unbalanced = [t - f for t, f in zip(tau, needed, strict=True)]
     form = reduce_to_null_space(tree, mass, part, q)
     return form.lift(form.solve_reduced(unbalanced), g)
-
-
-def _times(
-    M: Sequence[Vector] | MassProduct, by_column: list[SparseColumn] | None, column: SparseColumn, nv: int
-) -> SparseColumn:
-    """Return M times a column of E."""
-    if by_column is None:
-        assert isinstance(M, MassProduct)
-        dense = M.times([column.get(k, 0.0) for k in range(nv)])
-        return {i: x for i, x in enumerate(dense) if not is_zero(x)}
-    return sparse_product(by_column, column)
 
 
 # -- sparse products, for large trees with loops in which most pairs of joints do not interact: zeros cost nothing

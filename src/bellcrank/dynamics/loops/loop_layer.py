@@ -191,11 +191,7 @@ def _nan_if_singular(x: Sequence[Scalar], conditioning: Scalar) -> list[Scalar]:
 
 
 def _sparse_inner(a: dict[int, Scalar], b: dict[int, Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for k, x in a.items():
-        if k in b:
-            total = total + x * b[k]
-    return total
+    return ordered_sum(x * b[k] for k, x in a.items() if k in b)
 
 
 def loop_forces(tree: Tree, rank: LoopRank, lam: Vector, q: Vector) -> list[list[Scalar]]:

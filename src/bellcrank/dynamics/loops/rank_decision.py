@@ -55,14 +55,6 @@ def _nonzero_blocks(C: Array) -> Iterator[tuple[Array, Array, Array]]:
             yield rows, columns, C[..., rows[:, None], columns]
 
 
-def singular_values(C: Array) -> Array:
-    """Return the singular values of each matrix in `C`, in descending order, min(m, n) of them."""
-    most = min(C.shape[-2:])
-    values = [np.linalg.svd(part, compute_uv=False) for _, _, part in _nonzero_blocks(C)]
-    every = np.concatenate([*values, np.zeros((*C.shape[:-2], most))], axis=-1)
-    return np.asarray(-np.sort(-every, axis=-1)[..., :most])
-
-
 def pseudo_inverse(C: Array, least: float) -> Array:
     """Return the pseudo-inverse of `C`; singular values below `least` times a block's largest count as zero."""
     P = np.zeros((*C.shape[:-2], C.shape[-1], C.shape[-2]))
