@@ -141,14 +141,18 @@ def _hidden_inertia(tree: Tree, q: Sequence[float], motion: Array) -> tuple[int,
     The ratio is 0 if none of these bodies has an inertia of its own. motion: share of each coordinate in the motion
     that seems to be without inertia.
     """
-    carried = np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float))
+    ratio = carried_ratios(tree, q, np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float)))
+    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
+    return k, float(ratio[k])
+
+
+def carried_ratios(tree: Tree, q: Sequence[float], carried: Array) -> Array:
+    """Return the inertia `carried` by each coordinate of `tree` at `q`, relative to its bodies' own; 0 without any."""
     own = np.zeros(tree.nv)
     for link in tree.links:
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
             own[k] += float(s.dot(link.inertia @ s) + link.armature)
-    ratio = np.divide(carried, own, out=np.zeros(tree.nv), where=own > 0.0)
-    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
-    return k, float(ratio[k])
+    return np.divide(carried, own, out=np.zeros(tree.nv), where=own > 0.0)
 
 
 def _singular_motion(tree: Tree, q: Sequence[float]) -> Array:
