@@ -157,10 +157,8 @@ def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
     for body in moving_flexible_bodies(tree):
         R, p = X[body.link]
         for m, (k, mode_momentum) in enumerate(zip(body.v_index, body.modal_momentum(q), strict=True)):
-            f, df = (
-                mode_momentum.rotated(R),
-                (transport_rate(V[body.link], mode_momentum) + body.modal_momentum_rate(m, v)).rotated(R),
-            )
+            f = mode_momentum.rotated(R)
+            df = (transport_rate(V[body.link], mode_momentum) + body.modal_momentum_rate(m, v)).rotated(R)
             _add_to_column(A, k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
     return A
 

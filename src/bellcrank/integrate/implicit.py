@@ -178,9 +178,8 @@ class RosenbrockTableau:
     c: tuple[Coefficients, ...]
     alpha: Coefficients
     gamma: Coefficients
-    dense: tuple[
-        Coefficients, Coefficients
-    ]  # dense output: chord from y to y1 plus s (1 - s) (d_1 + s d_2), d = sum dense_j u_j
+    # Dense output: chord from y to y1 plus s (1 - s) (d_1 + s d_2), d = sum dense_j u_j.
+    dense: tuple[Coefficients, Coefficients]
 
 
 _LAST_ROW = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)

@@ -215,9 +215,8 @@ def _negative_direction(M: Array) -> Array | None:
     tiny = 1e-14 * np.abs(diagonal).max(initial=0.0)
     if diagonal.min(initial=0.0) < -tiny:
         return np.asarray(diagonal == diagonal.min(), dtype=float)
-    scale = np.sqrt(
-        np.where(diagonal > tiny, diagonal, np.inf)
-    )  # a coordinate that moves nothing is singular, not negative
+    # A coordinate that moves nothing is singular, not negative.
+    scale = np.sqrt(np.where(diagonal > tiny, diagonal, np.inf))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     return np.abs(vectors[:, 0]) if len(values) and values[0] < -RELATIVE_ROUNDING else None
 

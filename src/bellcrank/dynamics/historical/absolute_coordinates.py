@@ -79,11 +79,8 @@ def solve_motion(
         [force, moment] for each of these frames, in world axes at its origin.
     """
     bodies = place_bodies(tree, q, v)
-    propagation, inverse, g = (
-        propagate_velocities(tree, bodies, v),
-        mobilities(tree, bodies),
-        applied_forces(tree, q, bodies, frames, wrench),
-    )
+    propagation, inverse = propagate_velocities(tree, bodies, v), mobilities(tree, bodies)
+    g = applied_forces(tree, q, bodies, frames, wrench)
     for j, link in enumerate(tree.links):
         step("g", link.name)
         g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(propagation[j].w, ZERO, ZERO))

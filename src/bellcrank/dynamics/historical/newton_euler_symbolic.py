@@ -194,10 +194,8 @@ def equations(
     """
     Qbar, W = constraints(tree, q, bodies)
     drive, inverse = drive_forces(tree, q, v, tau, W), mobilities(tree, bodies)
-    kbar, qbar = (
-        coriolis(tree, bodies, v),
-        add_joint_forces(tree, bodies, applied_forces(tree, q, bodies, frames, wrench), drive),
-    )
+    kbar = coriolis(tree, bodies, v)
+    qbar = add_joint_forces(tree, bodies, applied_forces(tree, q, bodies, frames, wrench), drive)
     free = []
     for i, link in enumerate(tree.links):
         step("qbar - kbar", link.name)

@@ -123,9 +123,8 @@ def natural_scales(tree: Tree, C: Array) -> Scales:
     columns = np.where(turning, 1.0, np.inf)
     family_levers = _levers(tree, size, turning)
     longest = max((lever for _, lever in family_levers), default=0.0)
-    for family, lever in sorted(
-        family_levers, key=lambda x: x[1] == 0.0
-    ):  # equations without rotations need the sizes of slides
+    # Equations without rotations come last, because they need the sizes of slides.
+    for family, lever in sorted(family_levers, key=lambda x: x[1] == 0.0):
         natural_length = lever or _slide_size(size[family], columns) or longest or 1.0
         rows[family] = 1.0 / natural_length
         moves = size[family].max(axis=0, initial=0.0) > NEGLIGIBLE_RATIO * size[family].max(initial=0.0)

@@ -386,10 +386,8 @@ def _random_walks(
         move *= scales.columns * rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
         new, residual = assemble_batch(tree, displace(tree, current, move), rough=rough, aimed_at=EXACT_RESIDUAL)
         assembled_mask = is_assembled(tree, new, residual, rough)
-        current, directions = (
-            np.where(assembled_mask[:, None], new, current),
-            np.where(assembled_mask[:, None], directions, 0.0),
-        )
+        current = np.where(assembled_mask[:, None], new, current)
+        directions = np.where(assembled_mask[:, None], directions, 0.0)
         configurations.append(current[assembled_mask])
     return np.concatenate(configurations)
 
