@@ -71,13 +71,10 @@ def check_mass_matrix(mechanism: Mechanism) -> None:
         if not tree.coupled and _clearly_massive(tree):
             return
         common = collect_shared_coordinates(tree) if tree.coupled else None
-        motion = (
-            _shared_singular_pivots(tree, common, q)
-            if common
-            else _singular_motion(tree, q)
-            if tree.coupled
-            else _singular_pivots(tree, q)
-        )
+        if common:
+            motion = _shared_singular_pivots(tree, common, q)
+        else:
+            motion = _singular_motion(tree, q) if tree.coupled else _singular_pivots(tree, q)
     else:
         # Bodies of very different sizes and masses look singular in the matrix, but not when each is checked alone.
         motion = _singular_motion(tree, q)

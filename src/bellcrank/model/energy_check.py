@@ -152,9 +152,8 @@ def _check_digits(m: Mechanism) -> Iterator[ReportLine]:
     farthest = max((math.hypot(*x) for x in _offsets(m)), default=0.0)
     if not farthest > FAR_METRES:
         return
-    digits, (name, least, about) = min(
-        estimate for q in [m.neutral(), *m.random(0, 3)[0]] for estimate in _remaining_digits(m, q)
-    )
+    configurations = [m.neutral(), *m.random(0, 3)[0]]
+    digits, (name, least, about) = min(x for q in configurations for x in _remaining_digits(m, q))
     description = (
         f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: for the "
         f"{least:.3g} that it turns"

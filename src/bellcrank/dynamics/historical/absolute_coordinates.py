@@ -121,9 +121,8 @@ def forward_dynamics(
     a: list[Scalar] = [0.0] * tree.nv
     for j, link in enumerate(tree.links):
         step("a", link.name)
-        carried = (
-            s.propagation[j].G.motion(s.dv[link.parent] if link.parent >= 0 else NO_MOTION) + s.propagation[j].gamma
-        )
+        up = s.dv[link.parent] if link.parent >= 0 else NO_MOTION
+        carried = s.propagation[j].G.motion(up) + s.propagation[j].gamma
         for w, k in zip(s.W[j], link.v_index, strict=True):
             a[k] = (s.dv[j] - carried).dot(w)
     return a

@@ -128,9 +128,8 @@ def solutions(
             [0.0] * tree.nv if options else _residual_accelerations(tree, forward, rows, (q, v, tau), a, lam.values)
         )
         a = [x + y for x, y in zip(a, correction, strict=True)]
-        more = solve_multipliers(
-            rank, product, [gamma - sparse_inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)]
-        )
+        missing = [gamma - sparse_inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)]
+        more = solve_multipliers(rank, product, missing)
         a = _apply_multipliers(a, more.values, responses)
         lam = replace(lam, values=[x + y for x, y in zip(lam.values, more.values, strict=True)])
         yield a, lam

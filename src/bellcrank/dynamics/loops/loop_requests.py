@@ -245,11 +245,8 @@ def actuated_indices(mechanism: Mechanism, loop_analysis: Analysis, names: Seque
             f"{_format_freedoms(loop_analysis.mobility)}: it would be {kind}. {joint_list}"
         )
     plain = mechanism.at() if mechanism.parameters else mechanism
-    left = _remaining_motion(
-        loop_analysis.scales.scaled(evaluate_constraints(plain.tree, loop_analysis.samples).C),
-        active,
-        loop_analysis.cut,
-    )
+    C = loop_analysis.scales.scaled(evaluate_constraints(plain.tree, loop_analysis.samples).C)
+    left = _remaining_motion(C, active, loop_analysis.cut)
     if left is not None:
         moving = dict.fromkeys(c.partition(".")[0] for c, x in zip(mechanism.columns[1], left, strict=True) if x > 1e-6)
         raise InputError(
