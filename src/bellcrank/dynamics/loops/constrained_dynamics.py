@@ -397,12 +397,7 @@ def reduce_to_null_space(tree: Tree, mass: MassFunction, part: CoordinatePartiti
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    if isinstance(M, MassProduct):
-        dense = [M.times([column.get(k, 0.0) for k in range(tree.nv)]) for column in E.values()]
-        products = [{i: x for i, x in enumerate(row) if not is_zero(x)} for row in dense]
-    else:
-        by_column = sparse_columns(M)
-        products = [sparse_product(by_column, column) for column in E.values()]
+    products = _times(M, list(E.values()), tree.nv)
     # Products that have an element in each row: in a large tree most pairs of columns do not overlap.
     touched: dict[int, list[int]] = {}
     for j, product in enumerate(products):
@@ -492,6 +487,15 @@ def minimal(
     unbalanced = [t - f for t, f in zip(tau, needed, strict=True)]
     form = reduce_to_null_space(tree, mass, part, q)
     return form.lift(form.solve_reduced(unbalanced), g)
+
+
+def _times(M: Sequence[Vector] | MassProduct, columns: Sequence[SparseColumn], nv: int) -> list[SparseColumn]:
+    """Return M times each of the columns of E."""
+    if isinstance(M, MassProduct):
+        dense = [M.times([column.get(k, 0.0) for k in range(nv)]) for column in columns]
+        return [{i: x for i, x in enumerate(row) if not is_zero(x)} for row in dense]
+    by_column = sparse_columns(M)
+    return [sparse_product(by_column, column) for column in columns]
 
 
 # -- sparse products, for large trees with loops in which most pairs of joints do not interact: zeros cost nothing
