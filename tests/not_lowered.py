@@ -17,21 +17,20 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.singular_mass: CLEAR_PIVOT_RATIO HEAVY_EIGENVALUE SINGULAR_EIGENVALUE
         dynamics.loops.acceleration_accuracy: COMPARABLE_ROW_RATIO CONVERGED EPSILON ERROR_TOLERANCE_FACTOR
         dynamics.loops.acceleration_accuracy: MAX_RELATIVE_ERROR REFINEMENT_GOAL SAFE_CONDITION SAFE_CONTRADICTION
-        dynamics.loops.acceleration_accuracy: SAFE_LOSS
+        dynamics.loops.acceleration_accuracy: SAFE_LOSS COMMON_PIVOT EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
+        dynamics.loops.acceleration_accuracy: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
         dynamics.loops.assembly: RESIDUAL_GOAL CLOSED_RESIDUAL EXACT_RESIDUAL LONGEST_STEP MOST_STEPS OPEN_FACTOR
         dynamics.loops.assembly: ROUGH_TOLERANCE MAX_ITERATIONS SHORTEST_STEP SLOW_PROGRESS_RATIO STRIDE
-        dynamics.loops.conditioning: COMMON_PIVOT EPSILON EXAMINED_CONFIGURATIONS MOST_REFINEMENTS
-        dynamics.loops.conditioning: WANTED_MULTIPLIER_ERROR LOSS_MARGIN
         dynamics.loops.equation_analysis: DOUBTFUL_WALKERS EXACT_NOISE FAR_STEPS FAR_WALKERS HOLDING_FACTOR
         dynamics.loops.equation_analysis: MAX_TRIED_NUMBERS MAX_TIE_TOLERANCE MAX_TRIES NEGLIGIBLE_ROW REPORTED_GAP
         dynamics.loops.equation_analysis: PATTERN_TOLERANCE SLACK_MARGIN STEPS TIE_TOLERANCE WALKERS
-        dynamics.loops.assembly_from_guess: NEAR_BRANCH
+        dynamics.loops.loop_requests: NEAR_BRANCH
         dynamics.loops.loop_layer: LEAST_CONDITIONING
         dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO
         dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
-        dynamics.loops.equation_scaling: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
+        dynamics.loops.constraint_values: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
         dynamics.segments: ZERO_PIVOT_RATIO
-        dynamics.springs: MIN_DISTANCE_SQUARED
+        dynamics.frame_pairs: MIN_DISTANCE_SQUARED
         emit.equations.polynomial: ROUNDING_TOLERANCE
         graph.counters: WORD_RANGE
         graph.program: STATE_LIMIT NEVER_TIME
@@ -82,7 +81,7 @@ NOT_LOWERED: dict[str, str] = {
         sim.settings: DEFAULT_ROWS DEFAULT_STEP_S DEFAULT_TOLERANCE MOST_TRIES MOST_TRIES_PER_SECOND
     """,
     "how much of a batch or a run is examined for a warning or a refusal": """
-        dynamics.singular_parameters: MATRIX_NUMBERS
+        dynamics.singular_mass: MATRIX_NUMBERS
         sim.run.record_builder: CHECKED_RUNS
         sim.system.element_forces: OVERLAP_CHECK_ROWS CHECKED_RUNS
         sim.stepper.stepper: OVERLAP_CHECK_ACTIONS

@@ -15,7 +15,7 @@ from bellcrank.dynamics.segments import FREE_END, Segment, join_segments
 from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.spatial.dense_matrices import column_dot, dense_matrix, symmetric_matrix, to_articulated, to_force
+from bellcrank.spatial.inertia import column_dot, dense_matrix, symmetric_matrix, to_articulated, to_force
 
 
 def off(m: Mechanism, seed: int = 0) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.integrate.rosenbrock import RODAS, RosenbrockTableau
+from bellcrank.integrate.implicit import RODAS, RosenbrockTableau
 from bellcrank.integrate.tableaus import DORMAND_PRINCE, FEHLBERG, KUTTA, Tableau
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 
 import bellcrank as bc
 from bellcrank.errors import BellcrankError
-from bellcrank.integrate.linear_solver import WoodburySolver, implicit_solver
+from bellcrank.integrate.implicit import WoodburySolver, implicit_solver
 from bellcrank.integrate.problem import LowRankMatrix
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_jacobian import is_applicable

@@ -20,8 +20,7 @@ from bellcrank.dynamics import METHODS, QUANTITIES, Method, applicable_methods, 
 from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
 from bellcrank.dynamics.historical.free_bodies import place_bodies
 from bellcrank.dynamics.loops.constrained_dynamics import lagrange
-from bellcrank.dynamics.loops.loop_layer import LoopLayer
-from bellcrank.dynamics.loops.loop_loads import joint_forces
+from bellcrank.dynamics.loops.loop_layer import LoopLayer, joint_forces
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, at_random, looped

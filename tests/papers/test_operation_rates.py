@@ -53,7 +53,9 @@ def test_write() -> None:
     path = Path(operation_counts.__file__)
     lines = ["WORK: dict[str, dict[str, Rates]] = {"]
     for name, found in CHOICES.items():
-        lines += [f'    "{name}": {{', *(f'        "{m}": {measured(m, name)},' for m in found), "    },"]
+        rates = [f'"{m}": {measured(m, name)}' for m in found]
+        row = f'    "{name}": {{{", ".join(rates)}}},'
+        lines += [row] if len(row) <= 120 else [f'    "{name}": {{', *(f"        {x}," for x in rates), "    },"]
     head, _, _ = path.read_text("utf-8").partition("WORK: dict")
     path.write_text(head + "\n".join([*lines, "}"]) + "\n", "utf-8")
 

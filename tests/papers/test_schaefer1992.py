@@ -19,7 +19,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.graphs import graph
 from bellcrank.dynamics import aba
-from bellcrank.dynamics.historical import newton_euler_symbolic, reaction_equations
+from bellcrank.dynamics.historical import newton_euler_symbolic
 from bellcrank.dynamics.historical.free_bodies import applied_forces, body_jacobians, place_bodies
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, full_matrix, solve
@@ -56,7 +56,7 @@ def global_form(m: Mechanism, q: Any, v: Any, tau: Any) -> dict[str, Any]:
         Mbar[6 * i : 6 * i + 3, 6 * i : 6 * i + 3] = body.M.m * np.eye(3)
         Mbar[6 * i + 3 : 6 * i + 6, 6 * i + 3 : 6 * i + 6] = [[*row] for row in body.M.I.rows]
     kbar, qbar = newton_euler_symbolic.coriolis(m.tree, bodies, v), applied_forces(m.tree, q, bodies)
-    held, N, _, _ = reaction_equations.equations(m.tree, q, v, tau, bodies)
+    held, N, _, _ = newton_euler_symbolic.equations(m.tree, q, v, tau, bodies)
     Qbar = np.zeros((6 * n, len(held)))
     for column, one in enumerate(held):
         for i, f in one.T.items():
@@ -81,7 +81,7 @@ def test_the_newton_euler_equations_of_all_bodies_hold() -> None:
     tau = [0.0] * GENERAL.nv  # so that qbar is gravity alone
     g = global_form(GENERAL, q, v, tau)
     a = np.array(aba.forward_dynamics(GENERAL.tree, q, v, tau))
-    held, N, right, _ = reaction_equations.equations(GENERAL.tree, q, v, tau, place_bodies(GENERAL.tree, q, v))
+    held, N, right, _ = newton_euler_symbolic.equations(GENERAL.tree, q, v, tau, place_bodies(GENERAL.tree, q, v))
     forces = solve(N, right, [""] * len(held))
     close(g["Mbar"] @ g["J"] @ a + g["kbar"], g["qbar"] + g["Qbar"] @ forces, 1e-10)
     M = g["J"].T @ g["Mbar"] @ g["J"]
@@ -103,7 +103,7 @@ def test_the_matrix_of_reactions_is_symmetric_and_positive_definite(armature: bo
 def test_only_joints_on_the_same_body_meet_in_the_matrix_of_reactions() -> None:
     m = bc.zoo.chain(8, twist="general")
     q, v, tau = state(m)
-    _, N, _, _ = reaction_equations.equations(m.tree, q, v, tau, place_bodies(m.tree, q, v))
+    _, N, _, _ = newton_euler_symbolic.equations(m.tree, q, v, tau, place_bodies(m.tree, q, v))
     assert [sorted({column // 5 for column in row}) for row in N[::5]] == [[0]] + [[i, i + 1] for i in range(7)]
 
 
@@ -117,7 +117,7 @@ def test_the_equations_of_reaction_do_not_wait_for_those_of_motion() -> None:
     def both(q: Any, v: Any, tau: Any) -> dict[str, Any]:
         M = newton_euler_symbolic.mass_matrix(m.tree, q)
         ydd = newton_euler_symbolic.forward_dynamics(m.tree, q, v, tau)
-        return {"M": M, "ydd": ydd, "reactions": reaction_equations.reactions(m.tree, q, v, tau)}
+        return {"M": M, "ydd": ydd, "reactions": newton_euler_symbolic.reactions(m.tree, q, v, tau)}
 
     g = trace("both", both, {"q": (6,), "v": (6,), "tau": (6,)})
     parts = modules(g)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bellcrank.dynamics import aba, crba, rnea
-from bellcrank.dynamics.historical import bae_hwang, featherstone, walker_orin
+from bellcrank.dynamics.historical import inertial_frame, walker_orin
 from bellcrank.graph import trace
 from bellcrank.model import Tree
 from bellcrank.papers.operation_counts import (
@@ -168,7 +168,7 @@ def test_misprint_for_featherstones_walker() -> None:
 # -- the force vector may be given
 
 
-@pytest.mark.parametrize("by", [featherstone, walker_orin])
+@pytest.mark.parametrize("by", [inertial_frame, walker_orin])
 def test_a_given_force_vector(by: Any) -> None:
     m = random_tree(3, ["revolute", "universal", "spherical", "prismatic", "cylindrical"], armature=True)
     q, v, tau = state(m)
@@ -187,4 +187,4 @@ def test_composites_without_mass(bodies: tuple[int, ...]) -> None:
     m = random_tree(5, ["revolute", "revolute", "prismatic", "revolute"], [1, 2, 3, 3])
     form, (q, _, _) = massless(m.tree, *bodies), state(m)
     close(walker_orin.mass_matrix(form, q), crba.mass_matrix(form, q))
-    close(bae_hwang.mass_matrix(form, q), crba.mass_matrix(form, q))
+    close(inertial_frame.mass_matrix(form, q), crba.mass_matrix(form, q))

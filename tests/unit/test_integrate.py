@@ -10,7 +10,7 @@ import pytest
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.integrate import INTEGRATORS, Problem, integrator, interpolate
-from bellcrank.integrate.linear_solver import implicit_solver, lu_factors
+from bellcrank.integrate.implicit import implicit_solver, lu_factors
 from bellcrank.integrate.problem import hermite_polynomial
 
 

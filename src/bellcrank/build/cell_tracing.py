@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.build.recursion_layout import CONSTANTS_INPUT
-from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.shared_coordinates import flatten, unflatten
 from bellcrank.dynamics.tree_sweeps import FromChildren, FromParent, Send, SendInwards, Sum
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Graph, Shape

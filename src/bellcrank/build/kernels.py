@@ -198,9 +198,9 @@ def _checked_parameters(mechanism: Mechanism, q: Quantity) -> Parameters:
         return mechanism.parameters
 
     def check(names: Sequence[str], p: Any, where: str) -> None:
-        from bellcrank.dynamics import singular_parameters  # imported here because most cached kernels do not need it
+        from bellcrank.dynamics import singular_mass  # imported here because most cached kernels do not need it
 
-        singular_parameters.check_parameter_values(mechanism, names, p, where)
+        singular_mass.check_parameter_values(mechanism, names, p, where)
 
     return mechanism.parameters.with_check(check)
 

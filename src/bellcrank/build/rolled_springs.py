@@ -5,7 +5,7 @@
     the quantity            a recursion with those forces as wrenches on the ends
 
 A spring from one end of a chain to the other therefore costs no more than one between neighbours. Where bodies are few,
-a spring is a force on the coordinates between its ends (dynamics/springs.py), which is less work.
+a spring is a force on the coordinates between its ends (dynamics/frame_pairs.py), which is less work.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 from bellcrank.build.independent_loops import ElementClass, independent_loops
 from bellcrank.build.recursion_layout import MOTION_RESULTS
 from bellcrank.build.rolled_recursion import frame_graph, rolled_graph
-from bellcrank.dynamics.frame_pairs import FrameEnd
+from bellcrank.dynamics.frame_pairs import FrameEnd, stretch_energy, tension_force
 from bellcrank.dynamics.recursion.link_classes import folding_values
-from bellcrank.dynamics.springs import stretch_energy, tension_force
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape, trace
 from bellcrank.model import Tree

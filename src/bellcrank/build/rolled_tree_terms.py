@@ -19,8 +19,8 @@ from bellcrank.build.policy import TREE_TERMS, Plan
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import Method, quantity, shape_of
 from bellcrank.dynamics.loops import analysis
-from bellcrank.dynamics.loops.actuation import actuated_indices
 from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
+from bellcrank.dynamics.loops.loop_requests import actuated_indices
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.dynamics.tree_sweeps import Vector

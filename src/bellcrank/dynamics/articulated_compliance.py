@@ -21,8 +21,7 @@ import numpy as np
 from bellcrank.dynamics.frame_pairs import last_carrier
 from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.model.tree import Tree
-from bellcrank.spatial.dense_matrices import dense_matrix
-from bellcrank.spatial.inertia import articulated_inertia
+from bellcrank.spatial.inertia import articulated_inertia, dense_matrix
 from bellcrank.spatial.moves import FullRotation
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat
 

@@ -120,16 +120,16 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
 def momentum_matrix(tree: Tree, q: Vector) -> Rows:
     """Return the 6 x nv matrix of `tree` at positions `q`, with momentum = momentum_matrix v."""
     X, Ic = poses(tree, q), composites(tree, q)
-    c, columns = _centre(tree, X, Ic), _SixRows(tree.nv)
+    c, A = _centre(tree, X, Ic), [[0.0] * tree.nv for _ in range(6)]
     for link, (R, p), I in zip(tree.links, X, Ic, strict=True):
         step("f", link.name)
         for k, Z in zip(link.v_index, link.subspace(q), strict=True):
-            columns.add(k, about_point(c - p, (I @ Z).rotated(R)))
+            _add_to_column(A, k, about_point(c - p, (I @ Z).rotated(R)))
     for body in moving_flexible_bodies(tree):
         R, p = X[body.link]
         for k, f in zip(body.v_index, body.modal_momentum(q), strict=True):
-            columns.add(k, about_point(c - p, f.rotated(R)))
-    return columns.rows
+            _add_to_column(A, k, about_point(c - p, f.rotated(R)))
+    return A
 
 
 def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
@@ -146,23 +146,21 @@ def momentum_matrix_rate(tree: Tree, q: Vector, v: Vector) -> Rows:
     """
     X, Ic, B, V = poses(tree, q), composites(tree, q), subtree_moments(tree, q, v), velocities(tree, q, v)
     D = bending_rates(tree, q, v)
-    c, dc, columns = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), _SixRows(tree.nv)
+    c, dc, A = _centre(tree, X, Ic), vec(com_velocity(tree, q, v)), [[0.0] * tree.nv for _ in range(6)]
     for i, link in enumerate(tree.links):
         step("df", link.name)
         R, p = X[i]
         for k, Z, dZ in axis_rates(link, q, v, V[i]):
             turning = (B[i] @ Z + Force(B[i].row(Z), ZERO)) * 0.5  # (dIc/dt) Z
             f, df = (Ic[i] @ Z).rotated(R), (Ic[i] @ dZ + turning + D[i] @ Z).rotated(R)
-            columns.add(k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
+            _add_to_column(A, k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
     for body in moving_flexible_bodies(tree):
         R, p = X[body.link]
         for m, (k, mode_momentum) in enumerate(zip(body.v_index, body.modal_momentum(q), strict=True)):
-            f, df = (
-                mode_momentum.rotated(R),
-                (transport_rate(V[body.link], mode_momentum) + body.modal_momentum_rate(m, v)).rotated(R),
-            )
-            columns.add(k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
-    return columns.rows
+            f = mode_momentum.rotated(R)
+            df = (transport_rate(V[body.link], mode_momentum) + body.modal_momentum_rate(m, v)).rotated(R)
+            _add_to_column(A, k, about_point(c - p, df) + Force(f.lin.cross(dc), ZERO))
+    return A
 
 
 def momentum_rate(tree: Tree, q: Vector, v: Vector, a: Vector) -> list[Scalar]:
@@ -254,15 +252,10 @@ def subtree_moments(tree: Tree, q: Vector, v: Vector) -> list[MomentumMoments]:
     return B
 
 
-class _SixRows:
-    """Six rows, [linear, angular], to which forces are added."""
-
-    def __init__(self, width: int) -> None:
-        self.rows: Rows = [[0.0] * width for _ in range(6)]
-
-    def add(self, k: int, f: Force) -> None:
-        for row, x in zip(self.rows, (*f.lin, *f.ang), strict=True):
-            row[k] = row[k] + x
+def _add_to_column(rows: Rows, k: int, f: Force) -> None:
+    """Add a force to column k of six rows, [linear, angular]."""
+    for row, x in zip(rows, (*f.lin, *f.ang), strict=True):
+        row[k] = row[k] + x
 
 
 # -- the work of one body

@@ -99,10 +99,8 @@ def _add_modes(tree: Tree, q: Vector, v: Vector, body: FlexibleBody, V: Motion, 
         step("C", tree.links[body.link].name)
         rate, derivative, half = body.modal_momentum_rate(m, v), body.momentum_derivative(m, v), (slope @ V) * 0.5
         # forces on the joints due to modal velocities, and forces on the mode due to joint velocities
-        joint_force, mode_force = (
-            half + transport_rate(V, f) + (rate + derivative) * 0.5,
-            (rate - derivative) * 0.5 - half,
-        )
+        joint_force = half + transport_rate(V, f) + (rate + derivative) * 0.5
+        mode_force = (rate - derivative) * 0.5 - half
         above = body.link
         while True:
             for o, Z, dZ in axes[above]:

@@ -199,15 +199,12 @@ EMPTY_SEGMENT = Segment(articulated_inertia(NO_INERTIA), NO_FORCE, FREE_END)
 NO_END = (NO_MOTION, ZERO_FORCE_SIX)
 
 
-def _receive_velocity() -> SegmentExchange:
-    velocity = yield FromParent((ZERO, ZERO))
-    return velocity
+VELOCITY = FromParent((ZERO, ZERO))  # request for the angular velocity; twice
 
 
-def _receive_ends(gravity: Vec) -> SegmentExchange:
-    """Receive the acceleration of the inner end and the force at the outer one; twice."""
-    ends = yield FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
-    return ends
+def _ends(gravity: Vec) -> FromParent:
+    """Request the acceleration of the inner end and the force at the outer one; twice."""
+    return FromParent(((Motion(ZERO, -gravity), ZERO_FORCE_SIX), NO_END))
 
 
 def body_segment(body: Body, closed: bool) -> BodyRecursion:
@@ -226,7 +223,7 @@ def body_segment(body: Body, closed: bool) -> BodyRecursion:
     step("w", link.name)
     rotation = NO_TURN if closed else body_rotation(X, S, v)
     yield Send(combine_rotations(rotation, parts[0]) if not closed else rotation)
-    w, _ = yield from _receive_velocity()
+    w, _ = yield VELOCITY
     m = aba.velocity_acceleration(link, X, S, q, v, w)
     yield Send((m.w, ZERO))
     c = Motion(m.dw, m.a)
@@ -241,7 +238,7 @@ def body_segment(body: Body, closed: bool) -> BodyRecursion:
     reach = TIP_END if closed else parts[0].response
     segment, freed = add_body(link, X, S, c, driven, Segment(IA, pA, reach))
     yield Send(segment)
-    (a, g), _ = yield from _receive_ends(body.ground.gravity)
+    (a, g), _ = yield _ends(body.ground.gravity)
     step("a", link.name)
     accelerations, A = joint_accelerations(X, S, c, freed, a, g)
     yield Send(((A, g), NO_END))
@@ -260,11 +257,11 @@ def end(gravity: Vec, *none: Vector) -> BodyRecursion:
     """
     yield FromChildren()
     yield Send(SegmentRotation(IDENTITY, ZERO))
-    yield from _receive_velocity()
+    yield VELOCITY
     yield Send((ZERO, ZERO))
     yield FromChildren()
     yield Send(EMPTY_SEGMENT)
-    yield from _receive_ends(gravity)
+    yield _ends(gravity)
     yield Send((NO_END, NO_END))
     return []
 
@@ -283,11 +280,11 @@ def port(far: int, gravity: Vec, *none: Vector) -> BodyRecursion:
     """
     (turn,) = yield FromChildren()
     yield Send(turn)
-    speeds = yield from _receive_velocity()
+    speeds = yield VELOCITY
     yield Send((speeds[far], ZERO))
     (segment,) = yield FromChildren()
     yield Send(segment)
-    both = yield from _receive_ends(gravity)
+    both = yield _ends(gravity)
     yield Send((both[far], NO_END))
     return []
 
@@ -305,12 +302,12 @@ def join(gravity: Vec, *none: Vector) -> BodyRecursion:
     near, far = yield FromChildren()
     step("w")
     yield Send(combine_rotations(near, far))
-    w, _ = yield from _receive_velocity()
+    w, _ = yield VELOCITY
     yield Send((w, near.velocity_beyond(w)))
     one, other = yield FromChildren()
     segment, both = join_segments(one, other)
     yield Send(segment)
-    (a, g), _ = yield from _receive_ends(gravity)
+    (a, g), _ = yield _ends(gravity)
     pull, between = split_solution(one, other, both, a, g)
     yield Send(((a, tuple(pull)), (between, g)))
     return []

@@ -37,7 +37,7 @@ from bellcrank.dynamics.momentum_moments import (
     rotate_to_parent,
 )
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, subspace_motion
-from bellcrank.model.joints.revolute import Revolute
+from bellcrank.model.joints.rigid_joints import Revolute
 from bellcrank.model.kind import Kind
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
@@ -157,11 +157,8 @@ def _add_free_fall(link: Link, gravity: Vec, q: Vector, v: Vector, dq: Rows, dv:
     """
     step("afloat", link.name)
     linear, angular = link.v_index[:3], link.v_index[3:]
-    up, drift, w = (
-        _upward_acceleration(link, gravity, q),
-        vec(joint_elements(link, v)[:3]),
-        vec(joint_elements(link, v)[3:]),
-    )
+    up, moved = _upward_acceleration(link, gravity, q), joint_elements(link, v)
+    drift, w = vec(moved[:3]), vec(moved[3:])
     for k, e in enumerate(AXES):
         for i, turned, spun, drifted in zip(linear, e.cross(up), drift.cross(e), e.cross(w), strict=True):
             dq[i][angular[k]] = dq[i][angular[k]] + turned

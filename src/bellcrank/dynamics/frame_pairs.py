@@ -5,6 +5,15 @@ that a loop depends only on its own joints ("performed separately on each closed
 
     R, p   pose of the end            columns   motion for each unit of v: angular, and linear at p
     w, u   its velocity               dw, a     its acceleration at zero joint acceleration
+
+An equation of a loop is one between such ends. Springs and dampers act between their origins:
+
+    L      distance between the ends        n       direction from end a to end b
+    T      tension: k (L - l0) + c dL/dt    dL/dq   change of L for each unit of v
+
+The generalised forces -(dL/dq) T are added to damping, friction and springs of the joints (passive_torque in
+tree_sweeps.py), so that methods need not treat springs. Where the forces through the joints matter, springs are
+wrenches on the two bodies instead.
 """
 
 from __future__ import annotations
@@ -12,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bellcrank.model.parts import Spring
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, is_zero, step
+from bellcrank.scalar import Scalar, is_zero, maximum, ordered_sum, sqrt, step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Motion, Vec
 
 Vector = Sequence[Scalar]
 JacobianRow = dict[int, Scalar]  # row of a Jacobian: nonzero elements by index in v
+MIN_DISTANCE_SQUARED = 1e-150  # m^2: where two ends coincide, the direction of the tension is undefined
 
 
 @dataclass(slots=True, eq=False)
@@ -166,3 +177,91 @@ def _relative_end(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec], q
     if v is None:
         return FrameEnd(R.times(R_frame), end, columns, ZERO, ZERO, ZERO, ZERO)
     return FrameEnd(R.times(R_frame), end, columns, w, u + w.cross(r), dw, acc + dw.cross(r) + w.cross(w.cross(r)))
+
+
+def tension_force(s: Spring, a: FrameEnd, b: FrameEnd) -> Vec:
+    """Return the force on end a, in the common body's axes; the force on end b is opposite.
+
+    Parameters
+    ----------
+    s
+        The spring.
+    a
+        End a.
+    b
+        End b.
+    """
+    d, dd = b.p - a.p, b.u - a.u
+    if is_zero(s.length) and is_zero(s.damping):
+        f: Vec = d * s.stiffness  # smooth, even where the ends meet
+        return f
+    square = maximum(d.dot(d), MIN_DISTANCE_SQUARED)
+    L = sqrt(square)
+    T = (L - s.length) * s.stiffness
+    if not is_zero(s.damping):
+        T = T + d.dot(dd) / L * s.damping
+    f = d * (T / L)
+    return f
+
+
+def _generalised_force(f: Vec, a: FrameEnd, b: FrameEnd) -> JacobianRow:
+    return jacobian_row(a, b, lambda m: f.dot(m.lin), lambda m: -f.dot(m.lin))
+
+
+def spring_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
+    """Return -(dL/dq) T of all springs, nv elements.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    v
+        Velocities, nv elements.
+    """
+    out: list[Scalar] = [0.0] * tree.nv
+    for s in tree.springs:
+        a, b = frame_pair(tree, s.a, s.b, q, v)
+        step("spring", s.name)
+        f = tension_force(s, a, b)
+        for k, x in _generalised_force(f, a, b).items():
+            out[k] = out[k] + x
+    return out
+
+
+def spring_energy(tree: Tree, q: Vector) -> Scalar:
+    """Return k (L - l0)^2 / 2, summed over all springs of `tree` at positions `q`."""
+    still = [0.0] * tree.nv
+    return ordered_sum(stretch_energy(s, *frame_pair(tree, s.a, s.b, q, still)) for s in tree.springs)
+
+
+def stretch_energy(s: Spring, a: FrameEnd, b: FrameEnd) -> Scalar:
+    """Return the energy of one spring.
+
+    Parameters
+    ----------
+    s
+        The spring.
+    a
+        End a.
+    b
+        End b.
+    """
+    step("spring", s.name)
+    d = b.p - a.p
+    square = d.dot(d)
+    beyond = square if is_zero(s.length) else (sqrt(square) - s.length) * (sqrt(square) - s.length)
+    return beyond * s.stiffness * 0.5
+
+
+@dataclass(slots=True, eq=False)
+class Equation:
+    """One scalar equation of a loop."""
+
+    value: Scalar
+    row: JacobianRow
+    bias: Scalar  # second derivative at zero joint acceleration
+    rate: Scalar  # first derivative
+    force: tuple[Vec, Vec]  # on end b, for a unit multiplier: force and moment about it
+    back: tuple[Vec, Vec]  # the same on end a

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bellcrank.dynamics import springs
+from bellcrank.dynamics.frame_pairs import spring_energy
 from bellcrank.dynamics.rnea import child_acceleration
 from bellcrank.dynamics.tree_sweeps import (
     Body,
@@ -189,10 +189,10 @@ def potential_energy(tree: Tree, q: Vector) -> Scalar:
     It is zero at the world's origin; springs in joints and between points are included.
     """
     energy = gravity_energy(tree, _total(tree, body_potential_energy, 4, q=q))
-    return energy + springs.energy(tree, q) if tree.springs else energy
+    return energy + spring_energy(tree, q) if tree.springs else energy
 
 
-def spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
+def joint_spring_energy(link: Link, q: Vector, energy: Scalar = 0.0) -> Scalar:
     """Return `energy` plus the energy of the spring in one joint.
 
     Parameters
@@ -358,13 +358,7 @@ def body_frame_motions(body: Body) -> BodyRecursion:
 
     Frames with axes also get their angular velocity and orientation.
     """
-    X, ground = body.X, body.ground
-    R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
-    step("pose", body.link.name)
-    R, p = X.pose(R, p)
-    step("V", body.link.name)
-    V = X.motion(V) + body.joint_velocity
-    yield Send((R, p, V))
+    (R, p), V = yield from propagate_motion(body, "XV")
     out: list[Scalar] = []
     for i, r in enumerate(body.seen.points):
         out += [*(p + R @ r), *(R @ (V.lin + V.ang.cross(r)))]
@@ -470,7 +464,7 @@ def body_kinetic_energy(body: Body) -> BodyRecursion:
 def body_potential_energy(body: Body) -> BodyRecursion:
     """Return first moment and spring energy of the `body`."""
     (X,) = yield from propagate_motion(body, "X")
-    energy = spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
+    energy = joint_spring_energy(body.link, body.q, body.modes.elastic_energy(body.q) if body.modes else 0.0)
     return [*first_moment(body, X), energy]
 
 
@@ -503,10 +497,8 @@ def divide_by_mass(tree: Tree, total: Sequence[Scalar]) -> list[Scalar]:
 
 def total_mass(tree: Tree) -> Scalar:
     """Return the total mass of the moving bodies of `tree`."""
-    m: Scalar = 0.0
     step("m")
-    for link in tree.links:
-        m = m + link.inertia.m
+    m = ordered_sum(link.inertia.m for link in tree.links)
     if is_zero(m):
         raise ModelError(NO_MASS_MESSAGE)
     return m

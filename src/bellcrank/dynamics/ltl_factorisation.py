@@ -11,7 +11,7 @@ O(n depth^2), span O(depth). Its inverse is L^-1 D^-1 L^-T, as sparse as the tre
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, right_hand_side
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, columnwise, is_zero, step
+from bellcrank.scalar import Scalar, columnwise, dot, is_zero, ordered_sum, step
 from bellcrank.spatial.vector import NO_MOTION, Force, Mat, Motion
 
 Rows = list[dict[int, Scalar]]  # row i of a symmetric matrix: its nonzero columns j <= i
@@ -416,27 +416,19 @@ class MassInverse:
 
         def column(shared: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
             factor = iter(shared)
-            y = [_sum(next(factor) * c[r] for r in terms) for terms in inner]
-            return [-_sum(next(factor) * y[a] for a in terms) for terms in outer]
+            y = [ordered_sum(next(factor) * c[r] for r in terms) for terms in inner]
+            return [-ordered_sum(next(factor) * y[a] for a in terms) for terms in outer]
 
         return [*columnwise(column, [*first, *second], given)]
 
 
 def _products(rows: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
     """Return the product of a matrix, given row by row, with a column."""
-    n = len(c)
-    return [_sum(m * x for m, x in zip(rows[start : start + n], c, strict=True)) for start in range(0, len(rows), n)]
+    return [dot(rows[start : start + len(c)], c) for start in range(0, len(rows), len(c))]
 
 
 def _negative_product(square: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
     return [-x for x in _products(square, c)]
-
-
-def _sum(terms: Iterable[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for x in terms:
-        total = total + x
-    return total
 
 
 def accelerations(

@@ -1,6 +1,6 @@
 """Table of methods: one row for each algorithm, shipped or registered.
 
-Every method is a file (or two) with a function for each quantity that it solves, f(tree, *inputs, **options), generic
+Every method is a file with a function for each quantity that it solves, f(tree, *inputs, **options), generic
 over the scalar type; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md explains how they are
 related.
 
@@ -12,17 +12,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
-from bellcrank.dynamics.publications import SOURCES
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import has_free
 from bellcrank.quoting import name_problem
 from bellcrank.text_table import table as table_of  # "table" is the name of this module
+
+# Publications behind the methods, by citation key.
+SOURCES: dict[str, str] = {
+    "angeles1988": "J. Angeles, O. Ma. Dynamic simulation of n-axis serial robotic manipulators using a natural "
+    "orthogonal complement. The International Journal of Robotics Research 7(5), 32-47, 1988.",
+    "bae1988": "D. S. Bae, R. S. Hwang, E. J. Haug. A recursive formulation for real-time dynamic simulation. "
+    "Advances in Design Automation, ASME DE-Vol. 14, 1988.",
+    "bejczy1989": "A. Fijany, A. Bejczy. A class of parallel algorithms for the computation of the manipulator inertia "
+    "matrix. IEEE Transactions on Robotics and Automation 5(5), 600-615, 1989.",
+    "echeandia2021": "S. Echeandia, P. M. Wensing. Numerical methods to compute the Coriolis matrix and Christoffel "
+    "symbols for rigid-body systems. Journal of Computational and Nonlinear Dynamics 16(9), 091004, 2021.",
+    "featherstone1983": "R. Featherstone. The calculation of robot dynamics using articulated-body inertias. "
+    "The International Journal of Robotics Research 2(1), 13-30, 1983.",
+    "featherstone1999": "R. Featherstone. A divide-and-conquer articulated-body algorithm for parallel O(log(n)) "
+    "calculation of rigid-body dynamics. The International Journal of Robotics Research 18(9), 867-892, 1999.",
+    "featherstone2008": "R. Featherstone. Rigid Body Dynamics Algorithms. Springer, 2008.",
+    "fijany1989": "A. Fijany. Serial and parallel computation of Kane's equations for multibody dynamics. "
+    "Jet Propulsion Laboratory, California Institute of Technology, 1989.",
+    "hemami1982": "H. Hemami. A state space model for interconnected rigid bodies. "
+    "IEEE Transactions on Automatic Control AC-27(2), 376-382, 1982.",
+    "kane1983": "T. R. Kane, D. A. Levinson. The use of Kane's dynamical equations in robotics. "
+    "The International Journal of Robotics Research 2(3), 3-21, 1983.",
+    "luh1980": "J. Y. S. Luh, M. W. Walker, R. P. C. Paul. On-line computational scheme for mechanical manipulators. "
+    "ASME Journal of Dynamic Systems, Measurement, and Control 102(2), 69-76, 1980.",
+    "nikravesh1988": "P. E. Nikravesh. Computer-Aided Analysis of Mechanical Systems. Prentice Hall, 1988.",
+    "nikravesh1989": "P. E. Nikravesh, G. Gim, A. Arabyan, U. Rein. Systematic generation of multibody equations of "
+    "motion suitable for recursive and parallel manipulation. University of Arizona, NASA N90-22992, 1989.",
+    "orin2013": "D. E. Orin, A. Goswami, S.-H. Lee. Centroidal dynamics of a humanoid robot. "
+    "Autonomous Robots 35(2-3), 161-176, 2013.",
+    "saha2003": "S. K. Saha. Simulation of industrial manipulators based on the UDU^T decomposition of inertia matrix. "
+    "Multibody System Dynamics 9(1), 63-85, 2003.",
+    "schaefer1992": "P. Schaefer, W. Schiehlen. Application of parallel computing to robot dynamics. "
+    "University of Stuttgart, Institute B of Mechanics, 1992.",
+    "singh2022": "S. Singh, R. P. Russell, P. M. Wensing. Efficient analytical derivatives of rigid-body dynamics "
+    "using spatial vector algebra. IEEE Robotics and Automation Letters 7(2), 1776-1783, 2022.",
+    "walker1982": "M. W. Walker, D. E. Orin. Efficient dynamic computer simulation of robotic mechanisms. "
+    "ASME Journal of Dynamic Systems, Measurement, and Control 104(3), 205-211, 1982.",
+    "wehage1988": "R. A. Wehage. Application of matrix partitioning and recursive projection to O(n) solution of "
+    "constraint equations of motion. 20th ASME Mechanisms Conference, Orlando, 1988.",
+    "wong1991": "D. Wong. Parallel implementation of multibody dynamics for real-time simulation. "
+    "PhD thesis, University of British Columbia, 1991.",
+}
+
 
 TABLE_WIDTH_COLUMNS = 100  # columns of the printed table
 
@@ -44,21 +87,17 @@ class MechanismClass:
 ANY = MechanismClass("trees, couplings", lambda tree: True)
 TREES = MechanismClass("trees", lambda tree: not tree.coupled, "mimic joints and flexible bodies are not supported")
 NO_MIMIC = MechanismClass("trees", lambda tree: not tree.has_mimics, "mimic joints are not supported")
-MASSIVE = MechanismClass(
-    "trees, massive bodies",
-    lambda tree: (
-        not tree.coupled
-        and all(tree.invertible)
-        and not has_free([link.armature for link in tree.links])  # the method divides by them
-    ),
-    "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
-    "directions",
-)
 SOLID = MechanismClass(
     "trees, massive bodies",
     lambda tree: not tree.coupled and all(tree.invertible),
     "mimic joints and flexible bodies are not supported, and every body needs mass and extent in all directions, "
     "because it is reduced before the load that it carries is known",
+)
+MASSIVE = MechanismClass(
+    "trees, massive bodies",
+    lambda tree: SOLID.holds(tree) and not has_free([link.armature for link in tree.links]),  # it divides by them
+    "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
+    "directions",
 )
 LOOPS = MechanismClass("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
 UNSPRUNG = MechanismClass(
@@ -90,7 +129,6 @@ class Method:
     covers: MechanismClass
     source: str  # key of SOURCES, or a citation
     regrouped: bool = True  # accepts regrouped inertias (model/tree.py); false if it needs centres of mass
-    also: Any = None  # a second file of the method
     narrower: tuple[tuple[str, MechanismClass], ...] = ()  # quantities for which it covers fewer mechanisms
     bends: bool = False  # handles flexible bodies itself, or does not depend on inertia
 
@@ -123,25 +161,20 @@ class Method:
         return _load_module(self.module)
 
     def function(self, name: str) -> Callable[..., Any]:
-        """Return the method's function called `name`: a quantity, or any other function in its files.
+        """Return the method's function called `name`: a quantity, or any other function in its file.
 
         Quantities to which modes contribute are wrapped for trees with flexible bodies, unless the method handles them
         itself.
         """
-        file = self.file if self.also is None or hasattr(self.file, name) else _load_module(self.also)
-        method_function: Callable[..., Any] = getattr(file, name)
+        method_function: Callable[..., Any] = getattr(self.file, name)
         if self.bends or name not in MODAL_QUANTITIES:
             return method_function
 
         def with_flexible_layer(tree: Tree, *inputs: Any, **options: Any) -> Any:
-            function_used = method_function
-            if tree.flexible:
-                function_used = (
-                    _load_module("flexible_layer")
-                    .FlexibleLayer(lambda function_name: getattr(self.file, function_name), self.solves)
-                    .function(name)
-                )
-            return function_used(tree, *inputs, **options)
+            if not tree.flexible:
+                return method_function(tree, *inputs, **options)
+            layer = _load_module("flexible_layer").FlexibleLayer(partial(getattr, self.file), self.solves)
+            return layer.function(name)(tree, *inputs, **options)
 
         return with_flexible_layer
 
@@ -180,8 +213,8 @@ _ROWS = (
     Method("hemami", "historical.hemami", FORWARD_MASS_BIAS, ANY, "hemami1982", regrouped=False),
     Method("angeles", "historical.angeles", FORWARD_MASS_BIAS, FACTORED, "angeles1988", regrouped=False),
     Method("walker_orin", "historical.walker_orin", FORWARD_AND_MASS, ANY, "walker1982", regrouped=False),
-    Method("featherstone", "historical.featherstone", ("forward_dynamics",), TREES, "featherstone1983"),
-    Method("bae_hwang", "historical.bae_hwang", MASS_QUANTITIES, ANY, "bae1988"),
+    Method("featherstone", "historical.inertial_frame", ("forward_dynamics",), TREES, "featherstone1983"),
+    Method("bae_hwang", "historical.inertial_frame", MASS_QUANTITIES, ANY, "bae1988"),
     # saha2001
     Method("denoc", "denoc", FORWARD_AND_FACTORS, NO_MIMIC, "saha2003"),
     # nikravesh1989
@@ -209,7 +242,7 @@ _ROWS = (
     Method(
         "newton_euler_symbolic", "historical.newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"),
         ANY, "schaefer1992",
-        regrouped=False, also="historical.reaction_equations", narrower=(("reactions", MASSIVE),),
+        regrouped=False, narrower=(("reactions", MASSIVE),),
     ),
     # derivatives; those of other methods come from tangents of their graphs (build/graphs.py)
     Method(

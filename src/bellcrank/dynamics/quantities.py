@@ -114,14 +114,9 @@ class Quantity:
 
         For example (q, v, tau, p=None, *, wrenches=None, parameters=None, out=None).
         """
-        return Signature(
-            [
-                Parameter(x, kind, default=ARGUMENT_DEFAULTS.get(x, Parameter.empty))
-                for kind, names in zip((Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY), self.arguments)
-                for x in names
-                if x not in without
-            ]
-        )
+        kinds = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY
+        named = [(x, kind) for kind, names in zip(kinds, self.arguments) for x in names if x not in without]
+        return Signature([Parameter(x, kind, default=ARGUMENT_DEFAULTS.get(x, Parameter.empty)) for x, kind in named])
 
     def help(self, without: Collection[str] = (), more: Sequence[str] = ()) -> str:
         """Return the help text in NumPy layout.

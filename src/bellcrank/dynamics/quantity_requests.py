@@ -171,9 +171,8 @@ def candidates(quantity_name: str, tree: Tree) -> list[Method]:
         return applicable
     work = {m.name: estimate(m.name, quantity_name, tree) for m in applicable}
     least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS_LIMITS
-    strong_methods = {
-        m.name for m in applicable if m.name in STRONG_METHODS and work[m.name] <= max(times * least, large)
-    }
+    limit = max(times * least, large)
+    strong_methods = {m.name for m in applicable if m.name in STRONG_METHODS and work[m.name] <= limit}
     return [m for m in applicable if m.name in strong_methods or work[m.name] <= _margin(m, tree, least) * least]
 
 

@@ -2,7 +2,7 @@
 
 With the accelerations known, the recursion of rnea.py gives the total force through every joint, as its subtree needs
 it. In the terms of Schaefer and Schiehlen 1992, section 3, this variant depends on the equations of motion;
-reaction_equations.py is the one that does not.
+newton_euler_symbolic.py has the one that does not.
 
 Solves: reactions. Any tree, with mimic joints too. Work O(n), or that of crba with mimic joints; span O(depth).
 

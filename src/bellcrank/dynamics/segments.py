@@ -19,7 +19,8 @@ from bellcrank.dynamics import aba
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Link
 from bellcrank.scalar import Scalar, dot, is_zero, step, where
-from bellcrank.spatial.dense_matrices import (
+from bellcrank.spatial.inertia import (
+    ArticulatedInertia,
     SixMatrix,
     SixVector,
     column_dot,
@@ -31,7 +32,6 @@ from bellcrank.spatial.dense_matrices import (
     to_force,
     to_motion,
 )
-from bellcrank.spatial.inertia import ArticulatedInertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import NO_FORCE, ZERO, Force, Motion
 

@@ -4,19 +4,21 @@ Such a coordinate ends at the nearest link that carries all links that have it. 
 that links hand to their parents include its effect (aba.py, rnea.py). Each open coordinate has one slot along
 its whole path; two that meet in a link have different slots, so that the number of slots is that of the coordinates
 open at one place, not of all coordinates.
+
+Nested structures (vectors, matrices, dataclasses) are flattened into numbers, so that bodies with other numbers can
+share one equation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from bellcrank.dynamics.flatten import flatten, unflatten
 from bellcrank.dynamics.frame_pairs import last_carrier
 from bellcrank.dynamics.tree_sweeps import LinkShare, LocalLink, SharingLink, localise
 from bellcrank.model.flexible_body import FlexibleBody
-from bellcrank.model.joints.fixed import Fixed
+from bellcrank.model.joints.rigid_joints import Fixed
 from bellcrank.model.parts import Joint
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar
@@ -25,6 +27,28 @@ from bellcrank.spatial.moves import IDENTITY_TRANSFORM
 
 MAX_OPEN_SLOTS = 16  # the values that are sent grow with the square of this number
 MODAL_CONSTANTS = ("stiffness", "damping", "A", "E", "I1", "I2", "C0", "C1", "M")  # attributes of a flexible body
+CARRIER = Link("ground", -1, Joint("ground", "fixed", "", ""), Fixed(), IDENTITY_TRANSFORM, NO_INERTIA, (), ())
+
+
+def flatten(thing: Any) -> Iterator[Any]:
+    """Yield the numbers in the structure `thing`, always in the same order; strings and None are skipped."""
+    if is_dataclass(thing):
+        for f in fields(thing):
+            yield from flatten(getattr(thing, f.name))
+    elif isinstance(thing, tuple | list):
+        for x in thing:
+            yield from flatten(x)
+    elif not (thing is None or isinstance(thing, str)):
+        yield thing
+
+
+def unflatten(thing: Any, numbers: Iterator[Any]) -> Any:
+    """Return a structure like `thing` with other `numbers`."""
+    if is_dataclass(thing):
+        return type(thing)(*(unflatten(getattr(thing, f.name), numbers) for f in fields(thing)))  # type: ignore[misc]
+    if isinstance(thing, tuple | list):
+        return type(thing)(unflatten(x, numbers) for x in thing)
+    return thing if thing is None or isinstance(thing, str) else next(numbers)
 
 
 @dataclass(frozen=True)
@@ -68,9 +92,6 @@ def sharing_link(link: Link, share: LinkShare, body: FlexibleBody | None, number
     local_constants: dict[str, Any] = {x: unflatten(getattr(body, x), number_iterator) for x in MODAL_CONSTANTS}
     local = replace(body, q_index=tuple(range(q, q + n)), v_index=tuple(range(v, v + n)))
     return SharingLink(**link_fields, share=share, bending=replace(local, **local_constants))
-
-
-CARRIER = Link("ground", -1, Joint("ground", "fixed", "", ""), Fixed(), IDENTITY_TRANSFORM, NO_INERTIA, (), ())
 
 
 def with_carriers(tree: Tree) -> tuple[Tree, list[int]]:

@@ -1,4 +1,4 @@
-"""Detection of mass matrices that are singular, exactly or to rounding.
+"""Detection of mass matrices that are singular, exactly or to rounding, also for values of free parameters.
 
 A singular mass matrix, with which forces do not determine accelerations, is a mistake in the model. For example, a
 point mass on a ball joint can spin about the line to it without moving any inertia. Rounding would make the pivot 1e-17
@@ -28,9 +28,10 @@ from bellcrank.dynamics.shared_coordinates import (
     sharing_link,
 )
 from bellcrank.dynamics.tree_sweeps import Body, localise
-from bellcrank.errors import ModelError
+from bellcrank.errors import InputError, ModelError
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Link, Tree
+from bellcrank.parameters import Free, evaluate, replace_free
 from bellcrank.spatial.inertia import Inertia, articulated_inertia
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, ZERO, SymMat
 
@@ -43,6 +44,9 @@ CLEAR_PIVOT_RATIO = 1e-10  # pivots relative to the body's own inertia, well abo
 HEAVY_EIGENVALUE = 1e-6  # the same for one body without its subtree, with a large margin
 MOVING_SHARE = 1e-3  # coordinates with a larger share in a singular motion are named
 MATRIX_CHECK_MAX_NV = 150  # number of coordinates above which the matrix itself is not computed
+MOST_EXACT_CHECKS = 20  # values of parameters that are checked exactly: those with the smallest pivots
+MATRIX_NUMBERS = 1_000_000  # numbers in the mass matrices that are computed at once for values of parameters
+MOST_LISTED_PARAMETERS = 6
 
 
 def check_mass_matrix(mechanism: Mechanism) -> None:
@@ -67,13 +71,10 @@ def check_mass_matrix(mechanism: Mechanism) -> None:
         if not tree.coupled and _clearly_massive(tree):
             return
         common = collect_shared_coordinates(tree) if tree.coupled else None
-        motion = (
-            _shared_singular_pivots(tree, common, q)
-            if common
-            else _singular_motion(tree, q)
-            if tree.coupled
-            else _singular_pivots(tree, q)
-        )
+        if common:
+            motion = _shared_singular_pivots(tree, common, q)
+        else:
+            motion = _singular_motion(tree, q) if tree.coupled else _singular_pivots(tree, q)
     else:
         # Bodies of very different sizes and masses look singular in the matrix, but not when each is checked alone.
         motion = _singular_motion(tree, q)
@@ -137,14 +138,18 @@ def _hidden_inertia(tree: Tree, q: Sequence[float], motion: Array) -> tuple[int,
     The ratio is 0 if none of these bodies has an inertia of its own. motion: share of each coordinate in the motion
     that seems to be without inertia.
     """
-    carried = np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float))
+    ratio = carried_ratios(tree, q, np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float)))
+    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
+    return k, float(ratio[k])
+
+
+def carried_ratios(tree: Tree, q: Sequence[float], carried: Array) -> Array:
+    """Return the inertia `carried` by each coordinate of `tree` at `q`, relative to its bodies' own; 0 without any."""
     own = np.zeros(tree.nv)
     for link in tree.links:
         for s, k in zip(link.subspace(q), link.v_index, strict=True):
             own[k] += float(s.dot(link.inertia @ s) + link.armature)
-    ratio = np.divide(carried, own, out=np.zeros(tree.nv), where=own > 0.0)
-    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
-    return k, float(ratio[k])
+    return np.divide(carried, own, out=np.zeros(tree.nv), where=own > 0.0)
 
 
 def _singular_motion(tree: Tree, q: Sequence[float]) -> Array:
@@ -292,3 +297,69 @@ def _raise_singular(mechanism: Mechanism, motion: Array) -> NoReturn:
         f"{'together ' if len(names) > 1 else ''}without moving any inertia (the mass matrix is singular). Give the "
         "bodies there a mass and an inertia, give the joints an armature, or lock them."
     )
+
+
+def check_parameter_values(mechanism: Mechanism, names: Sequence[str], p: Array, where: str) -> None:
+    """Raise an InputError if values of free parameters make the mass matrix singular.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism, whose parameters may be among others.
+    names
+        Names of the parameters.
+    p
+        Their values, (..., len(names)).
+    where
+        Start of the message.
+    """
+    own = [names.index(name) for name in mechanism.parameters]
+    if not own:
+        return
+    values = np.unique(p.reshape(-1, len(names))[:, own], axis=0)
+    large = mechanism.nv > MATRIX_CHECK_MAX_NV
+    rows = values[:MOST_EXACT_CHECKS] if large else values[_doubtful_rows(mechanism, values)]
+    for row in rows:
+        given = dict(zip(mechanism.parameters, row.tolist(), strict=True))
+        try:
+            check_mass_matrix(mechanism.at(given))
+        except InputError:
+            raise
+        except ModelError as error:
+            listed = ", ".join(f"{name} = {x:g}" for name, x in list(given.items())[:MOST_LISTED_PARAMETERS])
+            raise InputError(f"{where}: with the parameters {listed}: {error}") from None
+
+
+def _doubtful_rows(mechanism: Mechanism, values: Array) -> Array:
+    """Return the indices of the `values` with the smallest pivots of the mass matrix, if these are small at all."""
+    names, q, smallest = list(mechanism.parameters), mechanism.random(seed=0)[0].tolist(), np.zeros(len(values))
+    chunk = max(1, MATRIX_NUMBERS // max(1, mechanism.nv**2))
+    for begin in range(0, len(values), chunk):
+        part, evaluated = values[begin : begin + chunk], dict[Any, Any]()
+
+        def number(x: Free, part: Array = part, evaluated: dict[Any, Any] = evaluated) -> Any:
+            return evaluate(x, lambda leaf: part[:, names.index(leaf.args[0])], evaluated)
+
+        with np.errstate(all="ignore"):
+            elements = crba.mass_matrix(replace_free(mechanism.tree, number), q)
+            if not any(isinstance(x, np.ndarray) and x.ndim for row in elements for x in row):
+                return np.zeros(0, int)  # the mass matrix does not depend on the parameters
+            M = np.stack([np.stack([np.broadcast_to(x, len(part)) for x in row], axis=-1) for row in elements], axis=-2)
+            diagonal = np.diagonal(M, axis1=-2, axis2=-1)
+            scale = 1.0 / np.sqrt(diagonal)
+            scaled = M * scale[:, :, None] * scale[:, None, :]
+            some_zero = diagonal.min(axis=-1) <= CLEAR_PIVOT_RATIO * SINGULAR_EIGENVALUE * diagonal.max(axis=-1)
+            bad = some_zero | ~np.isfinite(scaled).all(axis=(-2, -1))
+            scaled[bad] = np.eye(mechanism.nv)
+            smallest[begin : begin + chunk] = np.where(bad, 0.0, _smallest_pivots(scaled))
+    small = np.flatnonzero(smallest < CLEAR_PIVOT_RATIO)
+    return np.asarray(small[np.argsort(smallest[small], kind="stable")][:MOST_EXACT_CHECKS])
+
+
+def _smallest_pivots(M: Array) -> Array:
+    """Return the smallest pivot in the Cholesky factorisation of each matrix, or a bound below it."""
+    try:
+        factors = np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:  # one of them is not positive definite
+        return np.asarray(np.linalg.eigvalsh(M)[..., 0])
+    return np.asarray(np.diagonal(factors, axis1=-2, axis2=-1).min(axis=-1) ** 2)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.singular_mass import carried_sizes
+from bellcrank.dynamics.singular_mass import carried_ratios, carried_sizes
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 
@@ -70,11 +70,7 @@ class _StochasticArray(np.ndarray[Any, Any]):
 
 def may_lose_digits(tree: Tree, q: Sequence[float]) -> bool:
     """Return whether a body of `tree` carries so much more than its own inertia, at `q`, that digits may be lost."""
-    own = np.zeros(tree.nv)
-    for link in tree.links:
-        for s, k in zip(link.subspace(q), link.v_index, strict=True):
-            own[k] += float(s.dot(link.inertia @ s) + link.armature)
-    ratios = np.divide(carried_sizes(tree, q), own, out=np.zeros(tree.nv), where=own > 0.0)
+    ratios = carried_ratios(tree, q, carried_sizes(tree, q))
     masses = [link.inertia.m for link in tree.links]
     moments = [max(link.inertia.I.xx, link.inertia.I.yy, link.inertia.I.zz) for link in tree.links]
     return bool((ratios > SAFE_CARRIED_RATIO).any() and max(_spread(masses), _spread(moments)) > SAFE_SPREAD)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bellcrank.dynamics import springs
+from bellcrank.dynamics.frame_pairs import spring_torque
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
@@ -132,7 +132,7 @@ def passive_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
     v
         Velocities, nv elements.
     """
-    out = springs.torque(tree, q, v) if tree.springs else [0.0] * tree.nv
+    out = spring_torque(tree, q, v) if tree.springs else [0.0] * tree.nv
     for body in tree.flexible:
         for i, f in zip(body.v_index, body.passive(q, v), strict=True):
             out[i] = out[i] + f

@@ -19,9 +19,8 @@ from __future__ import annotations
 from bellcrank.errors import InputError, unknown
 from bellcrank.integrate.adams import ABM4
 from bellcrank.integrate.euler import EULER
-from bellcrank.integrate.midpoint import MIDPOINT
+from bellcrank.integrate.implicit import MIDPOINT, RODAS4
 from bellcrank.integrate.problem import Integrator, Problem, State, Step, interpolate
-from bellcrank.integrate.rosenbrock import RODAS4
 from bellcrank.integrate.runge_kutta import DOPRI5, RK4, RKF45
 
 __all__ = ["INTEGRATORS", "Integrator", "Problem", "State", "Step", "integrator", "interpolate"]

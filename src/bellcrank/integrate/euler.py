@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from bellcrank import scalar
 from bellcrank.errors import InputError
-from bellcrank.integrate.problem import (
-    Integrator,
-    Problem,
-    State,
-    Step,
-    hermite_polynomial,
-    plus,
-    times,
-)
+from bellcrank.integrate.problem import Integrator, Problem, State, Step, hermite_polynomial, plus, times
 from bellcrank.scalar import Scalar
 
 

@@ -59,7 +59,7 @@ class Problem:
     # (q, q1, displacement) -> q1, whose rotations are those of q turned by Cayley's map of the displacement. Their
     # quaternions are not yet of unit length. None: q1 has no rotations.
     rolled: Callable[[State, State, State], State] | None = None
-    implicit: Callable[[Any, Scalar], Any] | None = None  # replaces linear.implicit
+    implicit: Callable[[Any, Scalar], Any] | None = None  # replaces `implicit_solver`
 
     @property
     def size(self) -> int:

@@ -83,9 +83,8 @@ def mechanism_of(
     if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
         raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
     gravity = components
-    part_checks.check_finite(
-        f'mechanism "{name}"', "gravity", gravity
-    )  # after the check of the length, because a list may contain itself
+    # After the check of the length, because a list may contain itself.
+    part_checks.check_finite(f'mechanism "{name}"', "gravity", gravity)
     report_lines = [*lines, *_check_parts(bodies, joints, frames, ground)]
     welded = _WeldMerger(bodies, ground)
     for j in _parents_first(joints, ground, [b.name for b in bodies]):

@@ -24,7 +24,7 @@ from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import NEGLIGIBLE_MOMENT
 from bellcrank.model.parts import Array, Body, Joint, ReportLine, Triple
 from bellcrank.parameters import nominal
-from bellcrank.spatial.dense_matrices import six_numbers
+from bellcrank.spatial.inertia import six_numbers
 from bellcrank.spatial.vector import AXES, ZERO, Motion
 
 # Largest sine between axes that count as parallel.
@@ -152,9 +152,8 @@ def _check_digits(m: Mechanism) -> Iterator[ReportLine]:
     farthest = max((math.hypot(*x) for x in _offsets(m)), default=0.0)
     if not farthest > FAR_METRES:
         return
-    digits, (name, least, about) = min(
-        estimate for q in [m.neutral(), *m.random(0, 3)[0]] for estimate in _remaining_digits(m, q)
-    )
+    configurations = [m.neutral(), *m.random(0, 3)[0]]
+    digits, (name, least, about) = min(x for q in configurations for x in _remaining_digits(m, q))
     description = (
         f"carries parts up to {farthest:.3g} m away, which have {about:.3g} kg m^2 about all axes together: for the "
         f"{least:.3g} that it turns"
@@ -215,9 +214,8 @@ def _negative_direction(M: Array) -> Array | None:
     tiny = 1e-14 * np.abs(diagonal).max(initial=0.0)
     if diagonal.min(initial=0.0) < -tiny:
         return np.asarray(diagonal == diagonal.min(), dtype=float)
-    scale = np.sqrt(
-        np.where(diagonal > tiny, diagonal, np.inf)
-    )  # a coordinate that moves nothing is singular, not negative
+    # A coordinate that moves nothing is singular, not negative.
+    scale = np.sqrt(np.where(diagonal > tiny, diagonal, np.inf))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     return np.abs(vectors[:, 0]) if len(values) and values[0] < -RELATIVE_ROUNDING else None
 

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
-from bellcrank.scalar import Scalar, dot
+from bellcrank.scalar import Scalar, dot, ordered_sum
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, Force, Motion, SymMat, Vec, sym, vec
 
@@ -240,10 +240,7 @@ class FlexibleBody:
 
     def elastic_energy(self, q: Vector) -> Scalar:
         """Return the elastic energy at positions `q`."""
-        energy: Scalar = 0.0
-        for k, x in zip(self.stiffness, self.coordinates(q), strict=True):
-            energy = energy + x * x * (0.5 * k)
-        return energy
+        return ordered_sum(x * x * (0.5 * k) for k, x in zip(self.stiffness, self.coordinates(q), strict=True))
 
 
 def flexible_body(modes: Modal, link: int, q_index: tuple[int, ...], v_index: tuple[int, ...]) -> FlexibleBody:

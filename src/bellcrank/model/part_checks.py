@@ -434,13 +434,10 @@ def _inertia_checks(b: Body, plain: Body) -> Iterator[ValueCheck]:
     scale = np.abs(moments).max(axis=-1)
     least = moments[..., 0]
     yield ValueCheck("the principal moment of inertia", least, least >= -np.maximum(1e-9 * scale, NEGLIGIBLE_MOMENT))
-    if _triangle_excess(nominal_moments) <= max(
-        RELATIVE_ROUNDING * np.abs(nominal_moments).max(), NEGLIGIBLE_MOMENT
-    ):  # otherwise it was read so, with a warning
-        what, excess = (
-            "a principal moment of inertia greater than the sum of the other two, by",
-            _triangle_excess(moments),
-        )
+    rounding = max(RELATIVE_ROUNDING * np.abs(nominal_moments).max(), NEGLIGIBLE_MOMENT)
+    if _triangle_excess(nominal_moments) <= rounding:  # otherwise it was read so, with a warning
+        what = "a principal moment of inertia greater than the sum of the other two, by"
+        excess = _triangle_excess(moments)
         is_valid = excess <= np.maximum(RELATIVE_ROUNDING * scale, NEGLIGIBLE_MOMENT)
         yield ValueCheck(what, excess, is_valid, "a physically possible inertia")
 

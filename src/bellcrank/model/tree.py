@@ -235,7 +235,6 @@ def regrouped(tree: Tree) -> Tree:
         links[i] = replace(link, inertia=link.inertia - moved_inertia)
         if link.parent >= 0:
             up = links[link.parent]
-            links[link.parent] = replace(
-                up, inertia=up.inertia + link.placement.inertia(neutral_transform.inertia(moved_inertia))
-            )
+            carried = link.placement.inertia(neutral_transform.inertia(moved_inertia))
+            links[link.parent] = replace(up, inertia=up.inertia + carried)
     return replace(tree, links=tuple(links))

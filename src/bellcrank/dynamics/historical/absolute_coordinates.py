@@ -79,11 +79,8 @@ def solve_motion(
         [force, moment] for each of these frames, in world axes at its origin.
     """
     bodies = place_bodies(tree, q, v)
-    propagation, inverse, g = (
-        propagate_velocities(tree, bodies, v),
-        mobilities(tree, bodies),
-        applied_forces(tree, q, bodies, frames, wrench),
-    )
+    propagation, inverse = propagate_velocities(tree, bodies, v), mobilities(tree, bodies)
+    g = applied_forces(tree, q, bodies, frames, wrench)
     for j, link in enumerate(tree.links):
         step("g", link.name)
         g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(propagation[j].w, ZERO, ZERO))
@@ -124,9 +121,8 @@ def forward_dynamics(
     a: list[Scalar] = [0.0] * tree.nv
     for j, link in enumerate(tree.links):
         step("a", link.name)
-        carried = (
-            s.propagation[j].G.motion(s.dv[link.parent] if link.parent >= 0 else NO_MOTION) + s.propagation[j].gamma
-        )
+        up = s.dv[link.parent] if link.parent >= 0 else NO_MOTION
+        carried = s.propagation[j].G.motion(up) + s.propagation[j].gamma
         for w, k in zip(s.W[j], link.v_index, strict=True):
             a[k] = (s.dv[j] - carried).dot(w)
     return a

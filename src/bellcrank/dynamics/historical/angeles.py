@@ -48,9 +48,8 @@ def inertia_factor(I: SymMat, J: SymMat) -> Mat:
     remainder = [list(row) for row in J.rows]
     rows = [ZERO] * 3
     for row in (2, 1, 0):
-        diagonal = [
-            nominal(remainder[k][k]) for k in range(3)
-        ]  # any order is correct; free inertias are full (method_table.py)
+        # Any order is correct; free inertias are full (method_table.py).
+        diagonal = [nominal(remainder[k][k]) for k in range(3)]
         if max(diagonal) <= NEGLIGIBLE_MOMENT_RATIO * nominal(I.xx + I.yy + I.zz):
             break  # a rod or a point
         pivot = max(k for k in range(3) if diagonal[k] >= SMALL_PIVOT_RATIO * max(diagonal))

@@ -54,11 +54,8 @@ def forward_dynamics(
     """
     links, bodies = tree.links, place_bodies(tree, q, v, common=True)
     v, pushed = to_common(tree, bodies, v), to_common(tree, bodies, right_hand_side(tree, q, v, tau, [0.0] * tree.nv))
-    propagation, M, g = (
-        propagate_velocities(tree, bodies, v),
-        [articulated_inertia(b.M) for b in bodies],
-        applied_forces(tree, q, bodies, frames, wrench),
-    )
+    propagation, M = propagate_velocities(tree, bodies, v), [articulated_inertia(b.M) for b in bodies]
+    g = applied_forces(tree, q, bodies, frames, wrench)
     for j, link in enumerate(links):
         step("g", link.name)
         g[j] = g[j] - bodies[j].M.newton_euler(Acceleration(propagation[j].w, ZERO, ZERO))  # 4
@@ -83,9 +80,8 @@ def forward_dynamics(
     dv: list[Motion] = []
     for j, link in enumerate(links):
         step("theta''", link.name)
-        dv.append(
-            propagation[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION) + propagation[j].gamma
-        )  # 28, derived
+        carried = propagation[j].G.motion(dv[link.parent] if link.parent >= 0 else NO_MOTION)
+        dv.append(carried + propagation[j].gamma)  # 28, derived
         for h, k in zip(bodies[j].H, link.v_index, strict=True):
             theta[k] = f[k] * D[k] - dv[j].dot(psi[k])
             dv[j] = dv[j] + h * theta[k]

@@ -88,9 +88,8 @@ def mass_matrix_triangle(tree: Tree, q: Vector) -> Rows:
             M.carry_to_ground(s, S, bodies[j] @ s.Z, moved)  # 2.12
         if link.parent >= 0:
             step("J", links[link.parent].name)
-            bodies[link.parent] = join_composites(
-                bodies[link.parent], composite_in_parent(link.transform(q), bodies[j])
-            )
+            added = composite_in_parent(link.transform(q), bodies[j])
+            bodies[link.parent] = join_composites(bodies[link.parent], added)
     return M.lower_triangle()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellcrank.dynamics.loops.assembly_from_guess import assemble
 from bellcrank.dynamics.loops.equation_analysis import Analysis, analysis
+from bellcrank.dynamics.loops.loop_requests import assemble
 
 __all__ = ["Analysis", "analysis", "assemble"]

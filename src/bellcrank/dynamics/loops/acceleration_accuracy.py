@@ -1,4 +1,4 @@
-"""Rounding error of accelerations with closed loops: estimation, and choice of iterative refinements.
+"""Accuracy of accelerations with closed loops: rounding error, usual conditioning, and iterative refinements.
 
 If a small linkage carries a large one, or masses differ by many orders of magnitude, the inertia matrix or C M^-1 C^T
 may lose most digits of a double. Pivots do not show how much: articulated inertias of graded mechanisms are accurate
@@ -9,10 +9,16 @@ of the arithmetic, the condition of the problem, and the contradictions between 
 
 If the estimate is too large, multipliers are refined more often, as long as that helps. Mechanisms whose inertia matrix
 and singular values are clearly well conditioned are not measured, and their kernels do not change.
+
+The distance of a configuration from a singular one is measured by pivots. In a long linkage, and in one whose masses
+differ by many orders of magnitude, pivots are small everywhere; only pivots that are small relative to these usual ones
+indicate a singularity. And where the elimination of C M^-1 C^T loses digits everywhere, multipliers are refined
+iteratively: the residual of C a = gamma is solved for again, with the same factors.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +28,7 @@ from bellcrank.dynamics import aba, crba
 from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.dynamics.loops.constrained_dynamics import solutions
 from bellcrank.dynamics.loops.constraint_values import displace, evaluate_constraints
+from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots, least_pivot
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.model.tree import Tree
 
@@ -40,6 +47,11 @@ LARGE_PROBLEM_ELEMENTS = 5000  # equations times coordinates above which a mecha
 COMPARABLE_ROW_RATIO = 0.3  # rows with this fraction of the largest independent part are an equally good choice
 # Raised by float arithmetic where a kernel gives NaN.
 ARITHMETIC_ERRORS = (ValueError, ZeroDivisionError, OverflowError)
+EXAMINED_CONFIGURATIONS = 4  # configurations examined
+COMMON_PIVOT = 0.1  # usual size of pivots in small linkages, for which the thresholds are made
+WANTED_MULTIPLIER_ERROR = 1e-12  # relative error of multipliers
+MOST_REFINEMENTS = 4
+LOSS_MARGIN = 100.0  # factor by which the loss may be larger in other configurations
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ def may_lose_digits(tree: Tree, rank: LoopRank, loss: float, contradiction: floa
     rank
         Rank of the loop equations.
     loss
-        Relative error of one solution for multipliers (conditioning.py).
+        Relative error of one solution for multipliers, see `with_usual_pivots`.
     contradiction
         Largest singular value that counts as zero, beyond rounding, relative to the smallest that counts.
     q
@@ -198,3 +210,74 @@ def _condition(M: Array) -> float:
     size = 1.0 / np.sqrt(diagonal)
     values = np.linalg.eigvalsh(M * size * size[:, None])
     return float(values[-1] / max(float(values[0]), EPSILON * EPSILON))
+
+
+def with_usual_pivots(tree: Tree, rank: LoopRank, pattern: Array, q: Array, C: Array) -> tuple[LoopRank, float]:
+    """Return the rank with the usual pivots, and the usual relative error of one solution for multipliers.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    rank
+        Rank of the loop equations.
+    pattern
+        Nonzero pattern of C.
+    q
+        Configurations, none of them singular.
+    C
+        (configurations, rows of the rank, nv), not scaled.
+    """
+    if not rank.rank or not len(q):
+        return rank, 0.0
+    some = np.unique(np.linspace(0, len(q) - 1, min(len(q), EXAMINED_CONFIGURATIONS)).astype(int))
+    natural = C[some] * np.array(rank.natural(tree.nv))
+    rows = natural / np.array(rank.scale)[:, None]
+    partition = np.median(
+        [least_pivot(x, choose_pivots(y, pattern, rank)[0]) for x, y in zip(rows, natural, strict=True)]
+    )
+    multipliers = float(np.median([_least_multiplier_pivot(tree, rank, q[k], C[k]) for k in some]))
+    loss = EPSILON / max(multipliers, EPSILON) ** 2
+    return replace(
+        rank,
+        usual_pivot=_relative_to_common(float(partition)),
+        usual_conditioning=_relative_to_common(multipliers),
+        refinements=_refinements(loss),
+    ), loss
+
+
+def _relative_to_common(size: float) -> float:
+    return min(1.0, max(size, 1e-300) / COMMON_PIVOT)
+
+
+def _refinements(loss: float) -> int:
+    """Return the number of refinements that reduce the error, by `loss` each time, below the limit."""
+    if loss < WANTED_MULTIPLIER_ERROR:
+        return 0
+    return min(
+        MOST_REFINEMENTS, math.ceil(math.log(WANTED_MULTIPLIER_ERROR) / math.log(min(LOSS_MARGIN * loss, 0.1))) - 1
+    )
+
+
+def _least_multiplier_pivot(tree: Tree, rank: LoopRank, q: Array, C: Array) -> float:
+    """Return the root of the smallest pivot of C M^-1 C^T, relative to its loop's rows.
+
+    It is defined as in `Multipliers.conditioning`.
+    """
+    M = np.array(crba.mass_matrix(tree, q.tolist()), float)
+    diagonal = np.diag(M)
+    if not (diagonal > 0.0).all():
+        return 1.0
+    size = 1.0 / np.sqrt(diagonal)
+    try:
+        L = np.linalg.cholesky(M * size * size[:, None])
+    except np.linalg.LinAlgError:  # singular mass matrices are rejected elsewhere (singular_mass.py)
+        return 1.0
+    W = np.linalg.solve(L, (C * size).T).T
+    rows = np.linalg.norm(W, axis=1) / np.array(rank.scale)
+    largest = {loop: max(x for x, other in zip(rows, rank.loop, strict=True) if other == loop) for loop in rank.loop}
+    sizes = np.array([largest[loop] for loop in rank.loop])
+    for group in rank.groups:
+        sizes[list(group.places)] = sizes[list(group.places)].max()
+    sizes *= np.array(rank.scale)
+    return float(np.linalg.svd(W / np.where(sizes > 0.0, sizes, 1.0)[:, None], compute_uv=False)[rank.rank - 1])

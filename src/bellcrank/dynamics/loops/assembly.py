@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.block_algebra import damped_step, pseudo_inverse
 from bellcrank.dynamics.loops.constraint_values import (
     Array,
     ConstraintValues,
+    Scales,
     displace,
     ends_upright,
     evaluate_constraints,
+    natural_scales,
 )
-from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
+from bellcrank.dynamics.loops.rank_decision import damped_step, pseudo_inverse
 from bellcrank.model.tree import Tree
 
-RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (equation_scaling.py)
+RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (constraint_values.py)
 CLOSED_RESIDUAL = 1e3 * RESIDUAL_GOAL  # residual that rounding may leave in large mechanisms
 EXACT_RESIDUAL = 3e-15  # residual aimed at for the rank decision, where a residual looks like a singular value
 MAX_ITERATIONS = 200
@@ -41,7 +42,6 @@ def assemble_batch(
     tree: Tree,
     q: Array,
     free: Array | None = None,
-    rounds: int = MAX_ITERATIONS,
     rough: float = 0.0,
     aimed_at: float = RESIDUAL_GOAL,
 ) -> tuple[Array, Array]:
@@ -55,8 +55,6 @@ def assemble_batch(
         Guesses, (..., nq).
     free
         Mask of the elements of v that may move; all if None.
-    rounds
-        Largest number of iterations.
     rough
         Equations that are redundant within this tolerance are not solved for, and keep their residual.
     aimed_at
@@ -70,7 +68,7 @@ def assemble_batch(
     error, step_for = _residual_and_step(values, natural, mask, rough)
     damping = np.full(len(q), 1e-3)
     stalled = np.zeros(len(q), bool)
-    for _ in range(rounds):
+    for _ in range(MAX_ITERATIONS):
         active = (error > aimed_at) & (damping < 1e12) & ~(stalled & (error < CLOSED_RESIDUAL))
         if not active.any():
             break
@@ -187,9 +185,8 @@ def search_assembly(
     rng, mask = np.random.default_rng(0), np.ones(tree.nv) if free is None else np.asarray(free, float)
     size = natural_scales(tree, evaluate_constraints(tree, guess).C).columns * mask
     for _ in range(tries):
-        around = displace(
-            tree, np.broadcast_to(guess, (len(SEARCH_DISTANCES), len(guess))), _random_offsets(rng, tree.nv) * size
-        )
+        offsets = rng.normal(size=(len(SEARCH_DISTANCES), tree.nv)) * SEARCH_DISTANCES[:, None] * size
+        around = displace(tree, np.broadcast_to(guess, (len(SEARCH_DISTANCES), len(guess))), offsets)
         others, other_residuals = assemble_batch(tree, around, free, rough=rough)
         good = np.flatnonzero(is_assembled(tree, others, other_residuals, rough))
         if len(good):
@@ -199,10 +196,6 @@ def search_assembly(
         best = [int(np.argmin(relative_residual(tree, every, gaps)))]
         q, residual = every[best], gaps[best]
     return q[0], residual[0], False
-
-
-def _random_offsets(rng: np.random.Generator, nv: int) -> Array:
-    return np.asarray(rng.normal(size=(len(SEARCH_DISTANCES), nv)) * SEARCH_DISTANCES[:, None])
 
 
 def follow_branch(tree: Tree, guess: Array, free: Array, rough: float = 0.0) -> Array | None:

@@ -4,19 +4,20 @@
     lagrange    M a = Q + C^T lam,  C a = gamma  (13, 14); with Baumgarte, gamma - 2 alpha dPhi - alpha^2 Phi
     minimal     v = E v_i,  a = E a_i + g  (16 to 18, 22 to 25);  E^T M E a_i = E^T (Q - M g)  (19 to 21)
 
-The null-space basis E comes from the partition of the coordinates into dependent and independent ones (elimination.py),
-and so does the correction of the dependent ones by Newton's method (26).
+The null-space basis E comes from the partition of the coordinates into dependent and independent ones
+(coordinate_partitioning.py), and so does the correction of the dependent ones by Newton's method (26).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from bellcrank.dynamics import kinematics, rnea
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.loops.elimination import EliminationResult, eliminate_unknowns
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.loops.coordinate_partitioning import EliminationResult, eliminate_unknowns
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.dynamics.tree_sweeps import Vector
@@ -127,9 +128,8 @@ def solutions(
             [0.0] * tree.nv if options else _residual_accelerations(tree, forward, rows, (q, v, tau), a, lam.values)
         )
         a = [x + y for x, y in zip(a, correction, strict=True)]
-        more = solve_multipliers(
-            rank, product, [gamma - sparse_inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)]
-        )
+        missing = [gamma - sparse_inner(e.row, a) for gamma, e in zip(gammas, rows, strict=True)]
+        more = solve_multipliers(rank, product, missing)
         a = _apply_multipliers(a, more.values, responses)
         lam = replace(lam, values=[x + y for x, y in zip(lam.values, more.values, strict=True)])
         yield a, lam
@@ -237,16 +237,16 @@ def project_state(
     for _ in range(rounds):
         step("Newton")
         q = kinematics.integrate(tree, list(q), nearest(q, lambda e: e.value)[0])
+
+    def nearest_velocity(v: Vector) -> tuple[State, Scalar]:
+        change, conditioning = nearest(q, lambda e: sparse_inner(e.row, v))
+        return [a + b for a, b in zip(v, change, strict=True)], conditioning
+
     step("C v")
-    change, conditioning = nearest(q, lambda e: sparse_inner(e.row, v))
-    allowed = [a + b for a, b in zip(v, change, strict=True)]
+    allowed, conditioning = nearest_velocity(v)
     for _ in range(rank.refinements):
-        allowed = _refine_velocity(allowed, lambda x: nearest(q, lambda e: sparse_inner(e.row, x))[0])
+        allowed, _ = nearest_velocity(allowed)
     return list(q), allowed, conditioning
-
-
-def _refine_velocity(v: State, change: Callable[[State], State]) -> State:
-    return [a + b for a, b in zip(v, change(v), strict=True)]
 
 
 def singularity_distance(tree: Tree, forward: Dynamics, rank: LoopRank, q: Vector) -> Scalar:
@@ -337,10 +337,7 @@ def correct_dependent(tree: Tree, part: CoordinatePartition, q: Vector, rounds: 
 
 def largest_magnitude(values: Sequence[Scalar]) -> Scalar:
     """Return the largest absolute value among `values`."""
-    largest: Scalar = 0.0
-    for x in values:
-        largest = maximum(largest, fabs(x))
-    return largest
+    return reduce(maximum, map(fabs, values), 0.0)
 
 
 @dataclass(frozen=True)
@@ -400,11 +397,9 @@ def reduce_to_null_space(tree: Tree, mass: MassFunction, part: CoordinatePartiti
             E[k][c] = -x
     M = mass(tree, q)
     step("E^T M E")
-    by_column = None if isinstance(M, MassProduct) else sparse_columns(M)
-    products = [_times(M, by_column, column, tree.nv) for column in E.values()]
-    touched: dict[
-        int, list[int]
-    ] = {}  # products that have an element in each row: in a large tree most pairs of columns do not overlap
+    products = _times(M, list(E.values()), tree.nv)
+    # Products that have an element in each row: in a large tree most pairs of columns do not overlap.
+    touched: dict[int, list[int]] = {}
     for j, product in enumerate(products):
         for c in product:
             touched.setdefault(c, []).append(j)
@@ -494,15 +489,13 @@ def minimal(
     return form.lift(form.solve_reduced(unbalanced), g)
 
 
-def _times(
-    M: Sequence[Vector] | MassProduct, by_column: list[SparseColumn] | None, column: SparseColumn, nv: int
-) -> SparseColumn:
-    """Return M times a column of E."""
-    if by_column is None:
-        assert isinstance(M, MassProduct)
-        dense = M.times([column.get(k, 0.0) for k in range(nv)])
-        return {i: x for i, x in enumerate(dense) if not is_zero(x)}
-    return sparse_product(by_column, column)
+def _times(M: Sequence[Vector] | MassProduct, columns: Sequence[SparseColumn], nv: int) -> list[SparseColumn]:
+    """Return M times each of the columns of E."""
+    if isinstance(M, MassProduct):
+        dense = [M.times([column.get(k, 0.0) for k in range(nv)]) for column in columns]
+        return [{i: x for i, x in enumerate(row) if not is_zero(x)} for row in dense]
+    by_column = sparse_columns(M)
+    return [sparse_product(by_column, column) for column in columns]
 
 
 # -- sparse products, for large trees with loops in which most pairs of joints do not interact: zeros cost nothing

@@ -18,10 +18,10 @@ Mechanisms with loops. Work O(joints of each loop).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 
-from bellcrank.dynamics.frame_pairs import FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.frame_pairs import Equation, FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
 from bellcrank.dynamics.loops.rolling_equations import ball, knife_edge, surface, wheel
 from bellcrank.errors import ModelError, unknown
 from bellcrank.jets import Jet, jet
@@ -99,51 +99,42 @@ def distance_equation(a: FrameEnd, b: FrameEnd, length: Scalar) -> Equation:
     return Equation(value, jacobian, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, ZERO), (-n, ZERO))
 
 
-def _coincidence(a: FrameEnd, b: FrameEnd) -> list[Equation]:
-    return [along_equation(a, b, e, carried=False) for e in AXES]
-
-
-def _line_equations(a: FrameEnd, b: FrameEnd) -> list[Equation]:
-    return [along_equation(a, b, a.x, carried=True), along_equation(a, b, a.y, carried=True)]
-
-
-def _parallel_axes(a: FrameEnd, b: FrameEnd) -> list[Equation]:
-    return [angle_equation(a, b, a.z, b.x), angle_equation(a, b, a.z, b.y)]
-
-
-def _no_twist(a: FrameEnd, b: FrameEnd) -> list[Equation]:
-    return [angle_equation(a, b, a.x, b.y)]
-
-
-MEET, ACROSS, PARALLEL, UNTWISTED = (
-    ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), ("twist",)
-)  # fmt: skip
-
+# Equations of joints, by their names.
+PAIR_EQUATIONS: dict[str, Callable[[FrameEnd, FrameEnd], Equation]] = {
+    **{name: partial(along_equation, u=e, carried=False) for name, e in zip("xyz", AXES, strict=True)},
+    "across x": lambda a, b: along_equation(a, b, a.x, carried=True),
+    "across y": lambda a, b: along_equation(a, b, a.y, carried=True),
+    "off plane": lambda a, b: along_equation(a, b, a.z, carried=True),
+    "tilt about y": lambda a, b: angle_equation(a, b, a.z, b.x),
+    "tilt about x": lambda a, b: angle_equation(a, b, a.z, b.y),
+    "square": lambda a, b: angle_equation(a, b, a.z, b.x),
+    "twist": lambda a, b: angle_equation(a, b, a.x, b.y),
+}
+MEET, ACROSS, PARALLEL, TWIST = ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), "twist"
 TOUCH = ("touch", "slip x", "slip y")
 LENGTHS = (*MEET, *ACROSS, *TOUCH, "off plane", "length", "slip", "off surface", "off curve y", "off curve z")
 # Equations between velocities, which do not constrain positions.
 NONHOLONOMIC = ("slip x", "slip y", "slip")
 
+MakeEquations = Callable[[FrameEnd, FrameEnd, Loop], Sequence[Equation]]
+
+
+def _joint(*names: str) -> tuple[tuple[str, ...], MakeEquations]:
+    """Return a row of CLOSURES that consists of PAIR_EQUATIONS."""
+    return names, lambda a, b, loop: [PAIR_EQUATIONS[name](a, b) for name in names]
+
+
 # kind -> names of its equations, and the function that makes them
-CLOSURES: dict[str, tuple[tuple[str, ...], Callable[[FrameEnd, FrameEnd, Loop], Sequence[Equation]] | None]] = {
-    "spherical": (MEET, lambda a, b, loop: _coincidence(a, b)),
-    "universal": ((*MEET, "square"), lambda a, b, loop: [*_coincidence(a, b), angle_equation(a, b, a.z, b.x)]),
-    "revolute": ((*MEET, *PARALLEL), lambda a, b, loop: [*_coincidence(a, b), *_parallel_axes(a, b)]),
-    "fixed": (
-        (*MEET, *PARALLEL, *UNTWISTED),
-        lambda a, b, loop: [*_coincidence(a, b), *_parallel_axes(a, b), *_no_twist(a, b)],
-    ),
-    "cylindrical": ((*ACROSS, *PARALLEL), lambda a, b, loop: [*_line_equations(a, b), *_parallel_axes(a, b)]),
-    "prismatic": (
-        (*ACROSS, *PARALLEL, *UNTWISTED),
-        lambda a, b, loop: [*_line_equations(a, b), *_parallel_axes(a, b), *_no_twist(a, b)],
-    ),
-    "planar": (
-        ("off plane", *PARALLEL),
-        lambda a, b, loop: [along_equation(a, b, a.z, carried=True), *_parallel_axes(a, b)],
-    ),
+CLOSURES: dict[str, tuple[tuple[str, ...], MakeEquations | None]] = {
+    "spherical": _joint(*MEET),
+    "universal": _joint(*MEET, "square"),
+    "revolute": _joint(*MEET, *PARALLEL),
+    "fixed": _joint(*MEET, *PARALLEL, TWIST),
+    "cylindrical": _joint(*ACROSS, *PARALLEL),
+    "prismatic": _joint(*ACROSS, *PARALLEL, TWIST),
+    "planar": _joint("off plane", *PARALLEL),
+    "point_on_line": _joint(*ACROSS),
     "distance": (("length",), lambda a, b, loop: [distance_equation(a, b, loop.value)]),
-    "point_on_line": (ACROSS, lambda a, b, loop: _line_equations(a, b)),
     "ball_on_plane": (TOUCH, ball),
     "wheel_on_plane": (TOUCH, wheel),
     "knife_edge": (("slip",), knife_edge),
@@ -218,10 +209,10 @@ def end_cosines(tree: Tree, q: Vector) -> list[Scalar]:
     cosines: list[Scalar] = []
     for loop in tree.loops:
         what = _closure(loop)[0]
-        if PARALLEL[0] in what or UNTWISTED[0] in what:
+        if PARALLEL[0] in what or TWIST in what:
             a, b = frame_pair(tree, loop.a, loop.b, q, None)
             cosines += [a.z.dot(b.z)] if PARALLEL[0] in what else []
-            cosines += [a.x.dot(b.x)] if UNTWISTED[0] in what else []
+            cosines += [a.x.dot(b.x)] if TWIST in what else []
     return cosines
 
 
@@ -255,7 +246,7 @@ def rows_by_loop(tree: Tree) -> list[tuple[Loop, range]]:
     return [(loop, range(*rows)) for loop, rows in zip(tree.loops, pairwise(ends), strict=True)]
 
 
-def _closure(loop: Loop) -> tuple[tuple[str, ...], Callable[[FrameEnd, FrameEnd, Loop], Sequence[Equation]] | None]:
+def _closure(loop: Loop) -> tuple[tuple[str, ...], MakeEquations | None]:
     if loop.kind not in CLOSURES:
         raise ModelError(f'loop "{loop.name}": {unknown("kind of closure", loop.kind, CLOSURES)}')
     return CLOSURES[loop.kind]

@@ -24,6 +24,7 @@ from bellcrank.dynamics.loops.acceleration_accuracy import (
     Accuracy,
     may_lose_digits,
     measure_accuracy,
+    with_usual_pivots,
 )
 from bellcrank.dynamics.loops.assembly import (
     EXACT_RESIDUAL,
@@ -36,13 +37,18 @@ from bellcrank.dynamics.loops.assembly import (
     relative_residual,
     search_assembly,
 )
-from bellcrank.dynamics.loops.block_algebra import independent_blocks, pseudo_inverse, redundancy
-from bellcrank.dynamics.loops.conditioning import with_usual_pivots
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names, rows_by_loop
-from bellcrank.dynamics.loops.constraint_values import Array, displace, evaluate_constraints
-from bellcrank.dynamics.loops.equation_scaling import Scales, natural_scales
+from bellcrank.dynamics.loops.constraint_values import Array, Scales, displace, evaluate_constraints, natural_scales
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
-from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, BlockRank, decide_ranks, total_rank
+from bellcrank.dynamics.loops.rank_decision import (
+    CLEAR_GAP_RATIO,
+    BlockRank,
+    decide_ranks,
+    independent_blocks,
+    pseudo_inverse,
+    redundancy,
+    total_rank,
+)
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
@@ -143,10 +149,11 @@ class Analysis:
         """Return reasons why the mechanism may not be modelled as intended."""
         reasons = []
         if self.zero_threshold and self.contradiction_gap > REPORTED_GAP:
+            dropped = max((x.rest for x in self.blocks), default=0.0)
             reasons.append(
                 "numbers are not exact: the loops stay open by up to "
                 f"{self.contradiction_gap / SLACK_MARGIN:.1e} of their size as "
-                f"it moves, because singular values of C up to {self._dropped:.1e} count as zero. Axes that are "
+                f"it moves, because singular values of C up to {dropped:.1e} count as zero. Axes that are "
                 "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
                 "with all digits to close the loops"
             )
@@ -168,10 +175,6 @@ class Analysis:
     def rank_warnings(self) -> list[str]:
         """Return descriptions of loops without a clear gap in their singular values."""
         return [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
-
-    @property
-    def _dropped(self) -> float:
-        return max((x.rest for x in self.blocks), default=0.0)
 
     def _rank_warning(self, block: BlockRank) -> str:
         values = ", ".join(f"{x:.1e}" for x in block.around)
@@ -205,23 +208,17 @@ def analysis(mechanism: Mechanism, near: Array | None = None) -> Analysis:
         Configuration to begin at if no assembly is found near zero.
     """
     cache: dict[str, Analysis] = mechanism.__dict__
-    if "_closure" in cache:
-        return _warn_doubts(mechanism, cache["_closure"])
-    check_moving_body(mechanism)
-    plain = mechanism.at() if mechanism.parameters else mechanism
-    if near is None:
-        result = cache.setdefault("_closure", analyse_tree(plain.tree, plain.neutral()))
-        return _warn_doubts(mechanism, result)
-    try:
-        return analysis(mechanism)
-    except ModelError:
-        cache["_closure"] = replace(analyse_tree(plain.tree, near), from_given_configuration=True)
-        return _warn_doubts(mechanism, cache["_closure"])
-
-
-def _warn_doubts(mechanism: Mechanism, analysis: Analysis) -> Analysis:
-    warn_once(mechanism, analysis.doubts)
-    return analysis
+    if "_closure" not in cache:
+        check_moving_body(mechanism)
+        plain = mechanism.at() if mechanism.parameters else mechanism
+        try:
+            cache.setdefault("_closure", analyse_tree(plain.tree, plain.neutral()))
+        except ModelError:
+            if near is None:
+                raise
+            cache["_closure"] = replace(analyse_tree(plain.tree, near), from_given_configuration=True)
+    warn_once(mechanism, cache["_closure"].doubts)
+    return cache["_closure"]
 
 
 def analyse_tree(tree: Tree, start: Array) -> Analysis:
@@ -389,10 +386,8 @@ def _random_walks(
         move *= scales.columns * rng.uniform(0.2, 0.6, size=(walkers, 1)) / longest
         new, residual = assemble_batch(tree, displace(tree, current, move), rough=rough, aimed_at=EXACT_RESIDUAL)
         assembled_mask = is_assembled(tree, new, residual, rough)
-        current, directions = (
-            np.where(assembled_mask[:, None], new, current),
-            np.where(assembled_mask[:, None], directions, 0.0),
-        )
+        current = np.where(assembled_mask[:, None], new, current)
+        directions = np.where(assembled_mask[:, None], directions, 0.0)
         configurations.append(current[assembled_mask])
     return np.concatenate(configurations)
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.ltl_factorisation import Rows, factorise, full_matrix, nonzero_triangle, solve
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.scalar import Scalar, dot, fabs, is_zero, maximum, minimum, sqrt, step, where
@@ -40,9 +41,9 @@ class LoopRank:
     groups: tuple[RedundancyGroup, ...] = ()
     scale: tuple[float, ...] = ()  # usual size of each row, in natural sizes of coordinates
     loop: tuple[int, ...] = ()  # index of the loop of each row
-    columns: tuple[float, ...] = ()  # the natural size of each element of v (equation_scaling.py); empty: 1
+    columns: tuple[float, ...] = ()  # the natural size of each element of v (constraint_values.py); empty: 1
     usual_pivot: float = 1.0  # usual size of a partition's pivots, if below the common size, relative to that
-    usual_conditioning: float = 1.0  # the same for multipliers (conditioning.py)
+    usual_conditioning: float = 1.0  # the same for multipliers (acceleration_accuracy.py)
     refinements: int = 0  # number of refinements of multipliers by the residual of C a = gamma
 
     @property
@@ -95,9 +96,8 @@ def _solve(rank: LoopRank, product: Product, right: Vector) -> Multipliers:
     N: Rows = [{j: x for j in range(i + 1) if not is_zero(x := product(i, j))} for i in range(n)]
     names = [str(k) for k in rank.rows]
     if not rank.groups:
-        least: Scalar = 1.0
-        for pivot, size in zip(factorise(N, names)[1], _row_sizes(rank, N), strict=True):
-            least = minimum(least, fabs(pivot / size))
+        pivots = zip(factorise(N, names)[1], _row_sizes(rank, N), strict=True)
+        least = reduce(minimum, (fabs(pivot / size) for pivot, size in pivots), 1.0)
         return Multipliers(solve(N, right, names), sqrt(least))
     return _solve_by_groups(rank, N, list(right))
 
@@ -124,7 +124,7 @@ def _solve_by_groups(rank: LoopRank, N: Rows, b: list[Scalar]) -> Multipliers:
     for block, later_rows in zip(blocks, later, strict=True):
         step("L", str(block.places[0]))
         group_rows = block.places
-        size = _largest([_scaled(sizes[k], weight[k] ** 2) for k in group_rows])
+        size = reduce(maximum, [_scaled(sizes[k], weight[k] ** 2) for k in group_rows])
         inverse, smallest_pivot = _pseudo_inverse([[A[i][j] for j in group_rows] for i in group_rows], size, block.rank)
         least = minimum(least, smallest_pivot)
         _eliminate(A, b, group_rows, later_rows, inverse)
@@ -213,13 +213,6 @@ def thin_cholesky(A: list[list[Scalar]], size: Scalar, rank: int) -> tuple[list[
         lower = [[A[i][j] - column[i] * column[j] for j in range(i + 1)] for i in range(n)]
         A = [[lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
     return columns, least
-
-
-def _largest(values: Vector) -> Scalar:
-    largest = values[0]
-    for x in values[1:]:
-        largest = maximum(largest, x)
-    return largest
 
 
 def _scaled(x: Scalar, factor: float) -> Scalar:

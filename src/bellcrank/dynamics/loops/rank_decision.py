@@ -1,27 +1,94 @@
 """Numerical rank of the loop equations, decided by the gap in the singular values of C.
 
-C is given in its natural sizes (equation_scaling.py) in several configurations. Loops that share no coordinate are
+C is given in its natural sizes (constraint_values.py) in several configurations. Loops that share no coordinate are
 decided separately. In each such block the rank is the smallest r such that, below a ceiling, singular value r in most
 configurations is CLEAR_GAP_RATIO times as large as singular value r + 1 in any of them. A long linkage may have values
 of 1e-6 that count: they decrease gradually, each not much smaller than the one before. A value that is zero except for
 rounding, or for the last digit of a file, is clearly separated from all others in every configuration.
+
+Other cubic operations on C (..., m, n) are done block by block too. Rows that share a column are in one block, directly
+or through others; columns without any row are in none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.loops.block_algebra import independent_blocks
-from bellcrank.dynamics.loops.equation_scaling import ROUNDING_ELEMENT
+from bellcrank.dynamics.loops.constraint_values import ROUNDING_ELEMENT
 
 Array = np.ndarray[Any, Any]
 RANK_CEILING = 3e-4  # singular values above this always count: files have 1.571 where a quarter of a turn is meant
 CLEAR_GAP_RATIO = 100.0  # ratio of neighbouring singular values that is considered a gap
 SMALLEST_DIVISOR = 1e-300
+
+
+def independent_blocks(C: Array) -> list[tuple[Array, Array]]:
+    """Return rows and columns of each block of `C`; a row of zeros is a block of its own, without columns."""
+    pattern = np.abs(C).max(axis=tuple(range(C.ndim - 2)), initial=0.0) > 0.0
+    mark = list(range(len(pattern)))
+
+    def top(k: int) -> int:
+        """Return the representative of the block of row `k`."""
+        while mark[k] != k:
+            mark[k] = mark[mark[k]]
+            k = mark[k]
+        return k
+
+    for column in pattern.T:
+        rows = np.flatnonzero(column)
+        for k in rows[1:]:
+            mark[top(int(k))] = top(int(rows[0]))
+    blocks: dict[int, list[int]] = {}
+    for k in range(len(pattern)):
+        blocks.setdefault(top(k), []).append(k)
+    return [(np.array(rows), np.flatnonzero(pattern[rows].any(axis=0))) for rows in blocks.values()]
+
+
+def _nonzero_blocks(C: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield rows, columns and the matrix of each block that is not zero."""
+    for rows, columns in independent_blocks(C):
+        if len(columns):
+            yield rows, columns, C[..., rows[:, None], columns]
+
+
+def pseudo_inverse(C: Array, least: float) -> Array:
+    """Return the pseudo-inverse of `C`; singular values below `least` times a block's largest count as zero."""
+    P = np.zeros((*C.shape[:-2], C.shape[-1], C.shape[-2]))
+    for rows, columns, part in _nonzero_blocks(C):
+        P[..., columns[:, None], rows] = np.linalg.pinv(part, rcond=least)
+    return P
+
+
+def redundancy(C: Array, rank: int) -> Array:
+    """Return projections onto the vanishing combinations of the rows of `C`, which has this `rank`: (..., m, m)."""
+    U = np.linalg.svd(C)[0][..., :rank]
+    return np.asarray(np.eye(C.shape[-2]) - U @ np.swapaxes(U, -1, -2))
+
+
+def damped_step(C: Array, damping: Array, b: Array) -> Array:
+    """Return C^T (C C^T + damping 1)^-1 b for each matrix.
+
+    Parameters
+    ----------
+    C
+        Matrices, (..., m, n).
+    damping
+        Relative to the mean of the diagonal of C C^T, block by block.
+    b
+        Right-hand sides, (..., m).
+    """
+    x = np.zeros((*C.shape[:-2], C.shape[-1]))
+    for rows, columns, part in _nonzero_blocks(C):
+        N = part @ np.swapaxes(part, -1, -2)
+        size = np.maximum(np.trace(N, axis1=-2, axis2=-1) / len(rows), 1e-300)
+        N += (damping * size)[..., None, None] * np.eye(len(rows))
+        multipliers = np.linalg.solve(N, b[..., rows, None])[..., 0]
+        x[..., columns] = np.einsum("...mk,...m->...k", part, multipliers)
+    return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,19 +149,14 @@ def decide_ranks(C: Array) -> list[BlockRank]:
     the others, and rounding with them.
     """
     ranks = []
-    for rows, columns in independent_blocks(C):
-        if len(columns):
-            part = C[:, rows[:, None], columns]
-            block_rank = _decide_block(rows, columns, part, np.ones(len(columns)))
-            if block_rank.rest > block_rank.floor or block_rank.rank < min(part.shape[1:]):
-                larger = 1.0 / np.maximum(np.abs(part).max(axis=(0, 1)), SMALLEST_DIVISOR)
-                rescaled_rank = _decide_block(rows, columns, part, larger)
-                block_rank = (
-                    rescaled_rank
-                    if rescaled_rank.rank > block_rank.rank and rescaled_rank.ratio >= CLEAR_GAP_RATIO
-                    else block_rank
-                )
-            ranks.append(block_rank)
+    for rows, columns, part in _nonzero_blocks(C):
+        block_rank = _decide_block(rows, columns, part, np.ones(len(columns)))
+        if block_rank.rest > block_rank.floor or block_rank.rank < min(part.shape[1:]):
+            larger = 1.0 / np.maximum(np.abs(part).max(axis=(0, 1)), SMALLEST_DIVISOR)
+            rescaled_rank = _decide_block(rows, columns, part, larger)
+            if rescaled_rank.rank > block_rank.rank and rescaled_rank.ratio >= CLEAR_GAP_RATIO:
+                block_rank = rescaled_rank
+        ranks.append(block_rank)
     return ranks
 
 

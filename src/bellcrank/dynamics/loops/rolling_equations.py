@@ -23,8 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.dynamics.frame_pairs import FrameEnd, jacobian_row
-from bellcrank.dynamics.loops.loop_equation import Equation
+from bellcrank.dynamics.frame_pairs import Equation, FrameEnd, jacobian_row
 from bellcrank.jets import Jet, jet
 from bellcrank.model.function_text import evaluate_text
 from bellcrank.model.parts import Loop

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.dynamics.flatten import flatten, unflatten
+from bellcrank.dynamics.shared_coordinates import flatten, unflatten
 from bellcrank.model.tree import Link, Tree
 from bellcrank.parameters import Free, has_free, nominal, parameter
 from bellcrank.scalar import Scalar
@@ -235,7 +235,8 @@ def arrange(tree: Tree, groups: Sequence[LinkClass]) -> Arrangement:
     class_of_link = np.empty(len(parent), int)
     for k, group in enumerate(groups):
         class_of_link[group.members] = k
-    along, across, depth = _depth_first_order(parent), _level_order(parent, class_of_link), _depth(parent)
+    along, depth = _depth_first_order(parent), _depth(parent)
+    across = np.lexsort((np.arange(len(parent)), class_of_link, depth))  # by depth, and by class within a depth
     hangs = np.zeros(len(parent), bool)
     hangs[1:] = parent[along[1:]] == along[:-1]
     branches = periodic_runs(class_of_link[along].tolist(), np.flatnonzero(~hangs).tolist())
@@ -302,8 +303,3 @@ def _depth_first_order(parent: Array) -> Array:
         order.append(i)
         stack += sorted(children.get(i, []), key=lambda c: (size[c], -c))
     return np.array(order, int)
-
-
-def _level_order(parent: Array, class_of_link: Array) -> Array:
-    """Order links by depth, and by class within a depth."""
-    return np.lexsort((np.arange(len(parent)), class_of_link, _depth(parent)))

@@ -32,7 +32,7 @@ from bellcrank.sim.program.system_graphs import Closure, Dynamics, RunGroup, ToE
 if TYPE_CHECKING:
     from bellcrank.sim.constraints.looped_dynamics import LoopedDynamics
 
-MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (equation_scaling.py)
+MAX_START_GAP = 1e-6  # largest gap of a start, relative to the natural size of an equation (constraint_values.py)
 SINGULAR_RATIO = 1e7  # condition number, relative to the usual one, above which a start determines no motion
 USUAL_SINGULAR_VALUE = 0.1  # typical lower bound of the smallest singular values of small linkages
 # For each coordinate, smallest eigenvalue of the mass matrix with a unit diagonal that counts as inertia.
@@ -230,7 +230,7 @@ def _motion_inertias(C: Array, M: Array, rank: LoopRank) -> tuple[Array, Array]:
     return values, N @ vectors
 
 
-# Largest gap of loops at the end of a step, relative to the natural size of each equation (equation_scaling.py).
+# Largest gap of loops at the end of a step, relative to the natural size of each equation (constraint_values.py).
 GAP_TOLERANCES = {"float64": 1e-10, "float32": 2e-5}
 ROW_RANK_TOLERANCE = 1e-3  # relative singular values below this are dropped in rows near a singular configuration
 CLOSURE_ATTEMPTS = 10  # largest number of attempts to close the loops of a row

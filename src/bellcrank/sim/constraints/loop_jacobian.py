@@ -30,15 +30,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.dynamics import METHODS, kinematics
+from bellcrank.dynamics.frame_pairs import Equation
 from bellcrank.dynamics.loops import constrained_dynamics
 from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
 from bellcrank.dynamics.loops.constraint_equations import loop_equations
-from bellcrank.dynamics.loops.loop_equation import Equation
 from bellcrank.dynamics.loops.rank import solve_multipliers
 from bellcrank.dynamics.ltl_factorisation import solve
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import without_calls
-from bellcrank.integrate.linear_solver import dot
+from bellcrank.integrate.implicit import dot
 from bellcrank.model import Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.sim.program.system_graphs import Dynamics

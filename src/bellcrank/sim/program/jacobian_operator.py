@@ -20,7 +20,7 @@ import numpy as np
 
 from bellcrank.graph import Graph, Node, linear_solve, trace
 from bellcrank.graph.autodiff import tangent
-from bellcrank.integrate.linear_solver import LUFactors, WoodburySolver, implicit_solver, lu_factors
+from bellcrank.integrate.implicit import LUFactors, WoodburySolver, implicit_solver, lu_factors
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State
 from bellcrank.jets import Jet
 from bellcrank.model.kind import Kind

@@ -149,7 +149,7 @@ def _between_result(m: Mechanism, e: Between, t: Scalar, q: Any, v: Any, x: Any)
     torque = jacobian_row(
         a, b, lambda s: -(f.dot(s.lin) + moment_on_a.dot(s.ang)), lambda s: f.dot(s.lin) + n.dot(s.ang)
     )  # fmt: skip
-    from bellcrank.dynamics.loops.loop_loads import common_axes
+    from bellcrank.dynamics.loops.loop_layer import common_axes
 
     R = common_axes(tree, e.a, e.b, q)
     on_b = [*(R @ f), *(R @ n)]

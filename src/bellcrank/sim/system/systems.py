@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.actuators import Actuator, StateVariable
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
-from bellcrank.dynamics.singular_parameters import check_parameter_values
+from bellcrank.dynamics.singular_mass import check_parameter_values
 from bellcrank.errors import InputError
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism

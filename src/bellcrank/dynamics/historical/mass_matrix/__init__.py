@@ -11,6 +11,6 @@ The slides carry no numbers; their titles are quoted instead.
     vcrb  composite bodies by first and second moments; body frames first, then one fixed frame     O(n^2)
     vneb_parallel, vcrb_parallel   the variants by recursive doubling, with a span of O(log n)
 
-All of them use dynamics/ltl_factorisation.py; those in the frame of the first body share fixed_frame.py, and the
-parallel ones recursive_doubling.py.
+All of them use dynamics/ltl_factorisation.py; those in the frame of the first body share fixed_frame.py, which also
+has the recursive doubling of the parallel ones.
 """

@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from bellcrank.dynamics.historical.mass_matrix import vneb
-from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import doubled_fixed_frame, doubling_ancestors
 from bellcrank.dynamics.historical.mass_matrix.vcrb_parallel import composites
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
 from bellcrank.dynamics.tree_sweeps import Vector
@@ -29,14 +29,14 @@ from bellcrank.spatial.vector import Force
 
 def newton_euler(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q` by VNEB, with R by doubling."""
-    R, P, _ = fixed_frame(tree, q, doubling_ancestors(tree))
+    R, P, _ = doubled_fixed_frame(tree, q, doubling_ancestors(tree))
     return vneb.elements(tree, q, R, P, lambda joint: f"({joint})")
 
 
 def composite_bodies(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at `q` by VCRB, with R, P and the composite moments by doubling."""
     up = doubling_ancestors(tree)
-    R, P, p = fixed_frame(tree, q, up)
+    R, P, p = doubled_fixed_frame(tree, q, up)
     Z, K = axis_columns(tree, q, R), composites(tree, up, R, p)
     A = TreeMatrix(tree)
     for i, link in enumerate(tree.links):

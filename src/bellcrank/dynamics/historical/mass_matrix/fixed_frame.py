@@ -1,15 +1,31 @@
-"""Transforms to one fixed frame, that of the first body.
+"""Transforms to one fixed frame, that of the first body, body by body or by recursive doubling.
 
 M does not change when the whole mechanism is moved, and it does not depend on other bodies attached to the ground.
+
+Recursive doubling is that of A. Fijany 1989, the unnamed slides of the parallel algorithm, "For eta = 1 step 1 until
+ceil(log2(n+1-i))". On a chain, the value of 2^eta neighbours is combined from two halves. On a tree the neighbours of a
+body towards the ground are still a chain; away from it they are its descendants within that distance, and there are
+many halves. The span of each function is the logarithm of the depth (times that of the branching).
+
+    up[eta][j]   the body 2^eta joints below body j, or -1
+
+Differences from the paper: the slides refer everything to the last body's frame, which a tree does not have; here it is
+the first body's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bellcrank.dynamics.ltl_factorisation import pairwise_sum
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
+
+Levels = Sequence[Sequence[int]]
 
 
 def transforms(tree: Tree, q: Vector) -> list[Transform]:
@@ -48,3 +64,93 @@ def subtrees(tree: Tree) -> list[list[int]]:
         if tree.links[i].parent >= 0:
             descendants[tree.links[i].parent] += descendants[i]
     return [sorted(links) for links in descendants]
+
+
+def doubling_ancestors(tree: Tree) -> Levels:
+    """Return the ancestors of every body of `tree` at distances 1, 2, 4, ..."""
+    level = [link.parent for link in tree.links]
+    up: list[list[int]] = []
+    while any(j >= 0 for j in level):
+        up.append(level)
+        level = [level[j] if j >= 0 else -1 for j in level]
+    return up
+
+
+def doubled_fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], list[Vec], list[Vec]]:
+    """Return rotations R, vectors P and positions p of all bodies in the fixed frame.
+
+    R(j) leads from the axes of body j to the fixed ones, P(j) from its parent's origin to its own, and p(j) from the
+    origin of the first body.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    up
+        As `doubling_ancestors` returns it.
+    """
+    R: list[Mat] = []
+    P: list[Vec] = []
+    for link in tree.links:
+        step("R", link.name)
+        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(IDENTITY, ZERO)
+        R.append(r)
+        P.append(p)
+    for eta, low in enumerate(up):
+        before = R
+        R = []
+        for j, link in enumerate(tree.links):
+            step(f"R{eta}", link.name)
+            R.append(before[j] if low[j] < 0 else before[low[j]].times(before[j]))
+    for j, link in enumerate(tree.links):
+        step("P", link.name)
+        P[j] = P[j] if link.parent < 0 else R[link.parent] @ P[j]
+    p_0 = P
+    for eta, low in enumerate(up):
+        shorter = p_0
+        p_0 = []
+        for j, link in enumerate(tree.links):
+            step(f"P{eta}", link.name)
+            p_0.append(shorter[j] if low[j] < 0 else shorter[low[j]] + shorter[j])
+    return R, P, p_0
+
+
+def subtree_totals(
+    tree: Tree,
+    up: Levels,
+    terms: Mapping[int, Any],
+    what: str,
+    pr: str,
+    brought: Callable[[Any, int, int], Any] = lambda x, d, j: x,
+) -> dict[int, Any]:
+    """Return for every body the sum of the terms over its subtree, of those bodies that have one.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    up
+        As `doubling_ancestors` returns it.
+    terms
+        Term of each body.
+    what
+        Label of the steps.
+    pr
+        Processor, for the label.
+    brought
+        `brought(x, d, j)` expresses the term x of body d in body j.
+    """
+    for eta, low in enumerate(up):
+        parts: dict[int, list[Any]] = {j: [x] for j, x in terms.items()}
+        for d, x in terms.items():
+            if low[d] in parts:
+                j = low[d]
+                step(f"{what}{eta}{pr}", tree.links[j].name)
+                parts[j].append(brought(x, d, j))
+        terms = {}
+        for j, some in parts.items():
+            step(f"{what}{eta}{pr}", tree.links[j].name)
+            terms[j] = pairwise_sum(some)
+    return dict(terms)

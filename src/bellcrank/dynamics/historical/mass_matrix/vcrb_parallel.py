@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import (
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
     Levels,
+    doubled_fixed_frame,
     doubling_ancestors,
-    fixed_frame,
     subtree_totals,
 )
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns
@@ -37,7 +37,7 @@ from bellcrank.spatial.vector import Force, Mat, Vec
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     up = doubling_ancestors(tree)
-    R, _, p = fixed_frame(tree, q, up)
+    R, _, p = doubled_fixed_frame(tree, q, up)
     Z, K = axis_columns(tree, q, R), composites(tree, up, R, p)
     A = TreeMatrix(tree)
     for i, link in enumerate(tree.links):

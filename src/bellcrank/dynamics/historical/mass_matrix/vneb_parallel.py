@@ -10,15 +10,19 @@ Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth log depth),
     P      from one O to another                     V(j,i)    acceleration of O(j) by a unit of joint i
     F, N   force and moment on O(j), of body j alone, then of its subtree
 
-Differences from the paper: the fixed frame is that of the first body (recursive_doubling.py), and P(j,i) is the
+Differences from the paper: the fixed frame is that of the first body (fixed_frame.py), and P(j,i) is the
 difference of two distances from it; O(j) is on joint j and not at the body's far end, so that P(j,i) ends where V(j,i)
 is taken.
 """
 
 from __future__ import annotations
 
-from bellcrank.dynamics.historical.mass_matrix.fixed_frame import subtrees
-from bellcrank.dynamics.historical.mass_matrix.recursive_doubling import doubling_ancestors, fixed_frame, subtree_totals
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
+    doubled_fixed_frame,
+    doubling_ancestors,
+    subtree_totals,
+    subtrees,
+)
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns, pairwise_sum
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
@@ -29,7 +33,7 @@ from bellcrank.spatial.vector import ZERO, Force
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     up = doubling_ancestors(tree)
-    R, P, p = fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
+    R, P, p = doubled_fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
     Z = axis_columns(tree, q, R)  # 4a
     H = []
     for j, link in enumerate(tree.links):
