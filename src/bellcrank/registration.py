@@ -15,8 +15,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from bellcrank.compiled_quantity import CompiledQuantity, discard_compiled
 from bellcrank.errors import InputError, brief, check_known
+from bellcrank.lazy_import import CompiledQuantity, discard_compiled
 from bellcrank.quoting import name_problem, quoted_name
 
 Kind: TypeAlias = Literal[

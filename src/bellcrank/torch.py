@@ -22,7 +22,7 @@ from bellcrank.buffers import poisoned
 from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
 from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
 from bellcrank.errors import InputError, brief
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.cuda_kernel import CudaKernel

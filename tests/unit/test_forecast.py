@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank import memory_limits, progress
+from bellcrank import buffers, progress
 from bellcrank.build import compile_time_forecast, graphs, policy, schedules
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache
@@ -124,9 +124,9 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
 
 
 def test_free_memory_is_read_from_the_system() -> None:
-    assert memory_limits.free_memory() > 1e6
+    assert buffers.free_memory() > 1e6
     with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
-        memory_limits.check_memory("it", 1e18, "take less")
+        buffers.check_memory("it", 1e18, "take less")
 
 
 def test_long_scheduling_warns(monkeypatch: pytest.MonkeyPatch) -> None:

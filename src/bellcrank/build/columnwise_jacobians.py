@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.buffers import check_memory
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import trace_plan
 from bellcrank.build.policy import ROLLED, Plan
@@ -25,7 +26,6 @@ from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.interpreter import checked_inputs
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bellcrank.buffers import check_memory
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:

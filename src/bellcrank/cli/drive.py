@@ -16,7 +16,7 @@ from rich.text import Text
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.errors import InputError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import visible
 from bellcrank.sim.realtime.deadline_text import full_text, one_line, summary
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
+from bellcrank.files import write_text
 
 PAGE_MARKS = ("bellcrank schedule", "bellcrank chart")  # marks at the top of our pages and pictures
 

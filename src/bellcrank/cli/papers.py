@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bellcrank.atomic_file import write_text
 from bellcrank.cli import app, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.page_files import write_pages
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError
+from bellcrank.files import write_text
 from bellcrank.text_table import Table
 
 NamesArg = Annotated[

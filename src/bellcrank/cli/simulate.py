@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellcrank.atomic_file import check_writable
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.assignments import assignments_of, closed
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.errors import InputError, check_known
+from bellcrank.files import check_writable
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from bellcrank.buffers import free_memory
 from bellcrank.build import compile_time_forecast as forecasts
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
-from bellcrank.memory_limits import free_memory
 
 JACOBIAN_ENTRY_COST = 0.7  # share of the graph's operations per row or column of a Jacobian, whichever are fewer
 # Operations in units of those of the rates: rates, outputs, a step, directional derivatives and adjoints. Measured: 4 s

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
 from bellcrank.formats.number_checks import number, vector
@@ -23,7 +24,6 @@ from bellcrank.model.flexible_body import Modal, ModalNode, modal_fields
 from bellcrank.model.parts import Array, triple
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem
-from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.modes import Moments
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_methods
+from bellcrank.argument_errors import explain_methods, sequence_elements
 from bellcrank.errors import ModelError, check_known, unknown
 from bellcrank.formats import loop_closures as closing
 from bellcrank.formats.builder_parts import GROUND
@@ -30,7 +30,6 @@ from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, ORIGIN, Number, matrix, triple
-from bellcrank.sequences import sequence_elements
 
 
 @explain_methods("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")

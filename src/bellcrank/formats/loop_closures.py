@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError
 from bellcrank.formats.number_checks import axes_along, number, vector
 from bellcrank.model import Frame, Joint, Loop, ReportLine, Spring, part_checks
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, Matrix, Number, Triple, matrix, triple, with_unit_axes
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
-from bellcrank.sequences import sequence_elements
 
 AXIAL_KINDS = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line")
 

@@ -27,10 +27,10 @@ from bellcrank.formats.mjcf_gravity import effective_gravity
 from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, joint_contributions, rotation
 from bellcrank.formats.mjcf_report import report_lines
 from bellcrank.formats.mujoco_process import compile_model
+from bellcrank.lazy_import import optional_import
 from bellcrank.model import mechanism_of
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import Body, Frame, Joint, Limits, ReportLine, matrix, triple
-from bellcrank.optional_imports import optional_import
 
 JOINT_KINDS = ("floating", "spherical", "prismatic", "revolute")  # in the order of MuJoCo's mjtJoint
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import ReadError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 CPU_SECONDS = 60  # processor time; large meshes take a few
 MEMORY_BYTES = 16 << 30

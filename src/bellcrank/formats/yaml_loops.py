@@ -21,8 +21,8 @@ from typing import Any
 from bellcrank.errors import InputError, ReadError, brief, check_known
 from bellcrank.formats.file_bytes import file_bytes
 from bellcrank.formats.urdf_loops import LoopClosures
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import EQUATIONS, Frame, Joint, Loop, ReportLine
-from bellcrank.optional_imports import optional_import
 
 KEYS = ("closed_loop", "type", "joint_name", "joint_type", "name_mot")
 LOOP_TYPES = {"6d": "fixed", "3d": "spherical"}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.buffers import check_array_memory
 from bellcrank.errors import InputError, ModelError, brief, unknown
-from bellcrank.memory_limits import check_array_memory
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.quoting import name_problem, single_line
 from bellcrank.scalar import is_real

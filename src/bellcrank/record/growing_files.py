@@ -12,8 +12,8 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from bellcrank.atomic_file import path_of
 from bellcrank.errors import InputError
+from bellcrank.files import path_of
 from bellcrank.record import description
 from bellcrank.record.formats import mcap
 from bellcrank.record.record import Record

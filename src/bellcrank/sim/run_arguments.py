@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from bellcrank.argument_errors import sequence_elements
+from bellcrank.buffers import check_array_memory, check_memory
 from bellcrank.errors import InputError, brief, unknown
-from bellcrank.memory_limits import check_array_memory, check_memory
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, float_array
-from bellcrank.sequences import sequence_elements
 from bellcrank.sim.quantity_checks import count, duration
 
 if TYPE_CHECKING:

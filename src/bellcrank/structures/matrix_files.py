@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError
-from bellcrank.file_reading import check_last_line, read_bytes, report_damaged
+from bellcrank.files import check_last_line, read_bytes, report_damaged
 from bellcrank.structures.mtx_files import Array, abaqus_matrix, matrix_market
 from bellcrank.structures.nastran_op4 import binary_op4, op4
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
-from bellcrank.file_reading import read_bytes
+from bellcrank.files import read_bytes
 from bellcrank.studies.distributions import log_uniform, normal, uniform
 
 RANGE_MAKERS = {"uniform": uniform, "log_uniform": log_uniform, "normal": normal}

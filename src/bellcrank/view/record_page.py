@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import InputError
 from bellcrank.model.parts import Array
 from bellcrank.record.contents import plain
 from bellcrank.record.derived_columns import ENERGIES, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals
 from bellcrank.record.summary import value_text
-from bellcrank.sequences import sequence_elements
 from bellcrank.view import machine_shapes, palette, scene
 from bellcrank.view.flexible_shapes import largest_stress
 from bellcrank.view.self_contained_page import packed, page

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import path_of, write_atomically
 from bellcrank.errors import InputError
-from bellcrank.optional_imports import optional_import
+from bellcrank.files import path_of, write_atomically
+from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import mathtext
 from bellcrank.view.record_page import CHANGE, panels
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import generator, sequence_elements
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.number_checks import axis_rotation
@@ -22,9 +23,7 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
 from bellcrank.model.quaternion import rotation_matrix
-from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real, is_whole
-from bellcrank.sequences import sequence_elements
 from bellcrank.zoo.argument_checks import explain_impossible_mechanism
 
 MOVING_KINDS = tuple(kind for kind in KINDS if kind != "fixed")

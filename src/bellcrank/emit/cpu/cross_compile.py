@@ -14,7 +14,7 @@ from typing import Any
 
 from bellcrank.emit.llvm.host import llvm
 from bellcrank.errors import CompileError, InputError, unknown
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.process_state import evaluated_once
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from bellcrank.emit.llvm.host import llvm
 from bellcrank.errors import CompileError
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.process_state import evaluated_once
 
 TRIPLE = "nvptx64-nvidia-cuda"
 OLDEST_ARCHITECTURE = "sm_75"  # the oldest GPU that current CUDA supports; the driver translates for newer ones

@@ -6,7 +6,7 @@ from typing import Any
 
 from bellcrank.emit.llvm.host import llvm
 from bellcrank.errors import CompileError
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.process_state import evaluated_once
 
 TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+bulk-memory,+nontrapping-fptoint,+simd128,+sign-ext"  # supported by every browser since 2023

@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ReadError, brief
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import Array
-from bellcrank.optional_imports import optional_import
 from bellcrank.record import description
 from bellcrank.record.contents import FORCES
 from bellcrank.record.decoding_limits import check_decoded_size, file_size

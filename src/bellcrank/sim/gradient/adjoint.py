@@ -16,6 +16,7 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.buffers import check_memory
 from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu.thread_pool import run_on_threads
@@ -23,7 +24,6 @@ from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.integrate import integrator as integrator_of
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.gradient.adjoint_steps import AdjointSteps

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.buffers import check_memory
 from bellcrank.errors import InputError
-from bellcrank.memory_limits import check_memory
 from bellcrank.sim.quantity_checks import duration, whole_multiple
 from bellcrank.sim.run_arguments import real_array, real_number
 from bellcrank.sim.system.user_code import check_argument_count
