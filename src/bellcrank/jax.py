@@ -22,8 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
-from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
+from bellcrank.build.differentiable_function import (
+    DifferentiableFunction,
+    differentiable_function,
+    leading_shapes,
+    named_arguments,
+)
 from bellcrank.emit.cpu.xla import Handler
 from bellcrank.errors import InputError, brief
 from bellcrank.lazy_import import optional_import

@@ -14,7 +14,7 @@ from bellcrank.dynamics import shape_of
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.graph import Recursion
 from bellcrank.graph.inline import inline
-from bellcrank.graph.recursion_tangent import tangent
+from bellcrank.graph.recursion_derivatives import tangent
 from bellcrank.model import Mechanism
 from bellcrank.sim.run.simulator import Simulator
 

@@ -18,9 +18,9 @@ import numpy as np
 from bellcrank.buffers import check_memory
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import trace_plan
+from bellcrank.build.kernel_selection import stack_wrenches
 from bellcrank.build.policy import ROLLED, Plan
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.build.wrench_arguments import stack_wrenches
 from bellcrank.dynamics import Quantity, shape_of
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError

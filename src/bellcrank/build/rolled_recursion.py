@@ -62,7 +62,7 @@ def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
     """Return whether a recursion over bodies exists for the quantity.
 
     The method must be defined body by body, and the tree must have no element that involves more than neighbouring
-    bodies. Springs, which act on frames, are added to the quantities that depend on them (rolled_springs.py); loops
+    bodies. Springs, which act on frames, are added to the quantities that depend on them (independent_loops.py); loops
     change few quantities, and the others are those of the tree (dynamics/loops/loop_layer.py).
 
     Parameters
@@ -157,7 +157,7 @@ def rolled_graph(
         `reference` of a quantity that takes one.
     """
     if tree.springs and quantity in SPRING_QUANTITIES:
-        from bellcrank.build.rolled_springs import graph_with_springs  # only springs need it
+        from bellcrank.build.independent_loops import graph_with_springs  # only springs need it
 
         return graph_with_springs(name, tree, method, quantity, inputs, frames, parameters)
     body_quantity, relevant_tree = BODY_QUANTITIES[method, quantity], path_tree(tree, frame) if frame else tree

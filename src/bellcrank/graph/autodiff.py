@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, unknown, warn
-from bellcrank.graph import derivative, recursion_adjoint, recursion_tangent
+from bellcrank.graph import derivative, recursion_derivatives
 from bellcrank.graph.graph import Graph, value_array
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.recursion import Recursion
@@ -42,7 +42,7 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     for x in names:
         _check_unused(graph, f"d_{x}")
     if isinstance(graph, Recursion):  # the result is a recursion, too: nothing is written out
-        return recursion_tangent.jvp(graph, names)
+        return recursion_derivatives.jvp(graph, names)
     if any(g.opaque for g in graph.calls):
         moving = tangent(graph, names)
         return Graph(f"{graph.name}.jvp", moving.inputs, {**graph.outputs, **moving.outputs}, graph.tape)
@@ -73,9 +73,9 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
     """
     names = _names(graph, wrt)
     if isinstance(graph, Recursion):
-        return recursion_tangent.tangent(graph, names)
+        return recursion_derivatives.tangent(graph, names)
     tangent_of = _tangent_cache({} if known_tangents is None else known_tangents)
-    rate_names = recursion_tangent.rate_names(graph.inputs, names)
+    rate_names = recursion_derivatives.rate_names(graph.inputs, names)
     moves = {x: graph.tape.inputs(d, graph.inputs[x]) for x, d in rate_names.items()}
     nodes = graph.nodes
     seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
@@ -112,7 +112,7 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
         Inputs of the gradient; all unless given.
     """
     g, names = graph, _names(graph, wrt)
-    if isinstance(g, Recursion) and (adjoint := recursion_adjoint.vjp(g, names)) is not None:
+    if isinstance(g, Recursion) and (adjoint := recursion_derivatives.vjp(g, names)) is not None:
         return adjoint
     if g.opaque and (operations := g.count().arithmetic) > SLOW_VJP_OPERATIONS:
         warn(

@@ -1,4 +1,7 @@
-"""Numpy interpreter of graphs, one node after the other: the reference for every target."""
+"""Interpreters of graphs, node after node: values with numpy, and times on unlimited processors.
+
+The values are the reference for every target.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.errors import BellcrankError, InputError, brief, unknown
 from bellcrank.nodes.node import Node
-from bellcrank.nodes.ops import OPS
+from bellcrank.nodes.ops import OPS, PLUMBING
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -126,3 +129,31 @@ def _numbers(graph: str, name: str, value: Any) -> Array:
         raise
     except (TypeError, ValueError, OverflowError):
         raise InputError(f'{graph}: input "{name}" is {value!r:.200}; expected real numbers.') from None
+
+
+def operation_costs(cost: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the cost of every operation: from `cost`, otherwise from the operation table."""
+    if cost is not None and not isinstance(cost, Mapping):
+        raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
+    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
+
+
+def finish_times(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> dict[int, float]:
+    """Return the finish time of each node by serial number; `nodes` are in topological order, `cost` by operation."""
+    weight = operation_costs(cost)
+    finish: dict[int, float] = {}
+    for node in nodes:
+        duration = node.args[0].span(cost) if node.op == "call" else weight[node.op]
+        finish[node.serial] = duration + max((finish[a.serial] for a in node.operands), default=0.0)
+    return finish
+
+
+def longest_path(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> list[Node]:
+    """Return one longest path through `nodes` from an input to an output, with `cost` by operation."""
+    finish = finish_times(nodes, cost)
+    node: Node | None = max(nodes, key=lambda n: finish[n.serial], default=None)
+    path = []
+    while node is not None:
+        path.append(node)
+        node = max(node.operands, key=lambda n: finish[n.serial], default=None)
+    return path[::-1]

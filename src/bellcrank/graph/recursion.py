@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from bellcrank.graph import recursion_interpreter, recursion_nodes, recursion_span
+from bellcrank.graph import recursion_interpreter
 from bellcrank.graph.cells import RESULT, Cell, CellLoops, channel_output, loop_fission
-from bellcrank.graph.critical_path import operation_costs
 from bellcrank.graph.graph import Array, Count, Graph, Shape, structure
-from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.graph.interpreter import checked_inputs, operation_costs
 from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import KINDS
@@ -198,7 +197,7 @@ class Recursion(LoopGraph):
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
-        return recursion_span.span(self, operation_costs(cost))
+        return recursion_interpreter.span(self, operation_costs(cost))
 
     @property
     def size(self) -> int:
@@ -219,7 +218,7 @@ class Recursion(LoopGraph):
 
     def write_out(self) -> Graph:
         """Return the equivalent graph of nodes, however large."""
-        return recursion_nodes.expand(self)
+        return recursion_interpreter.expand(self)
 
     def loops(self) -> LoopProgram:
         """Return the recursion as loops over the places of each run."""

@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from bellcrank.errors import ReadError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.construction import check_consistency
-from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
+from bellcrank.nodes.tape import SCALAR_OPERATIONS
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free
 

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from bellcrank.scheduling.machines import Channel, Machine, busy_ends
-from bellcrank.scheduling.task import Tasks
+from bellcrank.scheduling.task import LoadTask, LoadTasks, Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
 MANY_PROCESSORS = 32  # processors; on larger machines only those near the values are examined
@@ -253,3 +253,20 @@ class Placement:
         self.processors[p].take(begin, begin + work)
         self.touched.add(p)
         self.where[i], self.start[i], self.finish[i] = p, begin, begin + work
+
+
+def schedule_loads(name: str, loads: Sequence[LoadTask], where: Sequence[int], machine: Machine) -> Schedule:
+    """Return the schedule of loads in their given order.
+
+    Parameters
+    ----------
+    name
+        Name of the computation.
+    loads
+        The tasks, in order.
+    where
+        Processor of each.
+    machine
+        The machine.
+    """
+    return Placement(Plan(LoadTasks(name, "load", tuple(loads)), machine)).run(range(len(loads)), where)

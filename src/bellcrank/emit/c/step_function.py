@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bellcrank.emit.c.exported_program import ExportedProgram
-from bellcrank.graph.counters import WORD_RANGE
+from bellcrank.graph.layout import WORD_RANGE
 from bellcrank.graph.program import BAD_STEP, FINISHED
 
 MAX_STEP_LITERAL = {"": "1e300", "f": "1e30f"}  # seconds, by the suffix of numbers

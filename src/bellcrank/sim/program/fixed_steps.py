@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
+from bellcrank.graph.layout import Width, list_width
+from bellcrank.graph.program import FINISHED, NOT_CLOSED, NOT_FINITE, STATE_LIMIT
 from bellcrank.integrate import Integrator, Problem, State, Step
 from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, maximum, where

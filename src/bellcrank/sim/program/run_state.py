@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from bellcrank.graph import Layout
-from bellcrank.graph.counters import Counter, CounterWords, split_words
-from bellcrank.graph.program import NEVER_TIME, Width, list_width
+from bellcrank.graph.layout import Counter, CounterWords, Width, list_width, split_words
+from bellcrank.graph.program import NEVER_TIME
 from bellcrank.integrate.problem import State, select
 from bellcrank.scalar import Scalar
 

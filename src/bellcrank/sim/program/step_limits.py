@@ -1,7 +1,7 @@
 """Limits of fixed steps, checked before anything is compiled for them: stability, samples, and counters in float32.
 
 Runs of a counter in float32 that exceed it are refused, because a stuck counter raises no error. Step counters of a run
-have two words (graph/counters.py). Other counts are single numbers because they restart regularly: steps of a sampling
+have two words (graph/layout.py). Other counts are single numbers because they restart regularly: steps of a sampling
 period or a delay, steps and lines of a table of inputs. They must stay below 2**24. A gradient counts its steps in one
 number as well and finds samples by the time, which needs three more bits.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bellcrank.errors import InputError
-from bellcrank.graph.counters import WORD_RANGE
+from bellcrank.graph.layout import WORD_RANGE
 from bellcrank.integrate import Integrator
 from bellcrank.sim.program.damping_stability import check_damping
 from bellcrank.sim.program.element_stability import check_steps

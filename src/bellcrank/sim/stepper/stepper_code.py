@@ -11,8 +11,8 @@ import numpy as np
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.thread_pool import shared_pool, wait_for_tasks
 from bellcrank.emit.llvm.host import host
-from bellcrank.graph.action import Action
 from bellcrank.graph.graph import structure
+from bellcrank.graph.program import Action
 from bellcrank.sim.run.lane_blocks import address, loaded_library
 
 Array = np.ndarray[Any, Any]

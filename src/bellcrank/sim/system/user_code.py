@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Node
-from bellcrank.graph.purity import call_checked_pure
+from bellcrank.graph.user_code import call_checked_pure
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.scalar import Scalar
 
@@ -18,7 +18,7 @@ from bellcrank.scalar import Scalar
 def call_user_function(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """Return function(*args), or raise an error that states that it was being traced, and at which line.
 
-    The function is called twice, to check that its result depends on its arguments only (graph/purity.py).
+    The function is called twice, to check that its result depends on its arguments only (graph/user_code.py).
 
     Parameters
     ----------
