@@ -84,17 +84,16 @@ def _before() -> None:
         if not _importing():
             _held_locks.append(lock)
             return
-        _imp.release_lock()
-        if lock is not None:  # the importing thread may need it
-            lock.__exit__(None, None, None)
-        EVALUATION_LOCK.release()
+        _release(lock)  # the importing thread may need it
         time.sleep(1e-3)
 
 
 def _after() -> None:
-    if not _held_locks:  # an interrupt came first
-        return
-    lock = _held_locks.pop()
+    if _held_locks:  # unless an interrupt came first
+        _release(_held_locks.pop())
+
+
+def _release(lock: Any) -> None:
     _imp.release_lock()
     if lock is not None:
         lock.__exit__(None, None, None)

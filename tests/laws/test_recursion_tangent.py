@@ -74,7 +74,7 @@ def test_derivatives_of_a_large_mechanism_come_column_by_column(monkeypatch: pyt
             m.setattr(policy, "MIN_BODIES_PER_CLASS", 0)
             found = getattr(large, name)(*given)
             assert "by_columns" in getattr(large, name).__code__.co_name
-            with pytest.raises(bc.InputError, match="expected q, v"):
+            with pytest.raises(bc.InputError, match=r"\(q, v.*missing"):
                 getattr(large, name)(given[0])
         assert found._fields == want._fields
         for a, b in zip(found, want, strict=True):

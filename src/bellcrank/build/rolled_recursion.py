@@ -41,17 +41,16 @@ from bellcrank.dynamics.shared_coordinates import (
 )
 from bellcrank.dynamics.tree_sweeps import Body, BodyFrames, Ground, ground_of
 from bellcrank.graph.cells import Cell
-from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.graph import Array, Graph, Shape, trace
 from bellcrank.graph.recursion import PlaceTree, Recursion
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
 from bellcrank.model.joints.modal import ModalJoint
 from bellcrank.model.tree import Link
 from bellcrank.parameters import Parameters, has_free
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, ordered_sum
 from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
-Array = np.ndarray[Any, Any]
 LOOP_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions")  # quantities that loops change
 NO_PARAMETERS = Parameters()
 # Quantities that depend on springs.
@@ -222,7 +221,7 @@ def _quantity_values(tree: Tree, stretch: Tree, body_quantity: BodyQuantity, val
     if body_quantity.owner == SUM:
         assert body_quantity.finish is not None
         rows = values.reshape(-1, *body_quantity.shape)
-        return body_quantity.finish(tree, [_sum_terms(column) for column in rows.T])
+        return body_quantity.finish(tree, [ordered_sum(column) for column in rows.T])
     if body_quantity.owner == COLUMNS and body_quantity.finish is not None:
         values = np.array([body_quantity.finish(tree, row) for row in values], dtype=object)
     if body_quantity.owner == COLUMNS:
@@ -230,13 +229,6 @@ def _quantity_values(tree: Tree, stretch: Tree, body_quantity: BodyQuantity, val
         matrix[:, coordinate_columns(stretch)] = values
         return matrix
     return values
-
-
-def _sum_terms(terms: Sequence[Scalar]) -> Scalar:
-    total = terms[0]
-    for x in terms[1:]:
-        total = total + x
-    return total
 
 
 def frame_graph(name: str, tree: Tree, frames: Sequence[str], parameters: Collection[str], width: int) -> Graph:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, check_known, warn
 from bellcrank.graph import derivative, recursion_derivatives
-from bellcrank.graph.graph import Graph, value_array
+from bellcrank.graph.graph import Array, Graph, mapped_outputs, value_array
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
@@ -23,7 +23,6 @@ from bellcrank.nodes.tape import Tape
 
 MAX_VARIATION_NUMBERS = 10_000_000  # rates of all directions; more would take minutes and gigabytes
 
-Array = np.ndarray[Any, Any]
 # Operations whose vjp takes more than half a minute, and seconds per operation.
 SLOW_VJP_OPERATIONS, COMPILE_SECONDS_PER_OPERATION = 150_000, 2e-4
 
@@ -77,14 +76,11 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
     tangent_of = _tangent_cache({} if known_tangents is None else known_tangents)
     rate_names = recursion_derivatives.rate_names(graph.inputs, names)
     moves = {x: graph.tape.inputs(d, graph.inputs[x]) for x, d in rate_names.items()}
-    nodes = graph.nodes
+    nodes, rows = graph.nodes, [x for array in graph.outputs.values() for x in array.flat]
     seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
-    rates = derivative.forward_sweep(nodes, seeds, tangent_of)
+    rates = iter(derivative.forward_sweep(nodes, rows, seeds, tangent_of))
     outputs = {
-        f"d_{y}": value_array(
-            [rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape
-        )
-        for y, array in graph.outputs.items()
+        f"d_{y}": value_array([next(rates) for _ in array.flat], array.shape) for y, array in graph.outputs.items()
     }
     inputs = {**graph.inputs, **{d: graph.inputs[x] for x, d in rate_names.items()}}
     return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
@@ -151,8 +147,7 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
     """
     _checked_name(graph, of, graph.outputs)
     _checked_name(graph, wrt, graph.inputs)
-    if mode not in ("auto", *derivative.MODES):
-        raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
+    check_known("mode", mode, ["auto", *derivative.MODES])
     shape = graph.inputs[wrt]
     columns = list(graph.tape.inputs(wrt, shape).flat)
     rows = list(graph.outputs[of].flat)
@@ -224,12 +219,8 @@ def _rates_by_calls(
     """Return the rates of the rows, direction by direction, with one tangent call per call and direction."""
     columns = []
     for j in range(directions):
-        rates = derivative.forward_sweep(
-            graph.nodes,
-            {k: rates_by_direction[j] for k, rates_by_direction in seeds.items() if j in rates_by_direction},
-            tangent_of,
-        )
-        columns.append([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in rows])
+        moving = {k: rates[j] for k, rates in seeds.items() if j in rates}
+        columns.append(derivative.forward_sweep(graph.nodes, rows, moving, tangent_of))
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -307,10 +298,7 @@ def with_known_values(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
         if node.serial not in known:
             args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
             known[node.serial] = tape.node(node.op, *args)
-    outputs = {
-        key: value_array([known[x.serial] if isinstance(x, Node) else x for x in array.flat], array.shape)
-        for key, array in graph.outputs.items()
-    }
+    outputs = mapped_outputs(graph, lambda x: known[x.serial])
     return Graph(graph.name, {**graph.inputs, name: (len(nodes),)}, outputs, tape)
 
 
@@ -321,9 +309,7 @@ def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
 
 def _checked_name(graph: Graph, name: str, names: Mapping[str, Any]) -> str:
     """Return the name if it exists; raise InputError with the known names if not."""
-    if not isinstance(name, str) or name not in names:
-        what = "input" if names is graph.inputs else "output"
-        raise InputError(f"{graph.name}: {unknown(what, name, names)}")
+    check_known("input" if names is graph.inputs else "output", name, names, graph.name)
     return name
 
 

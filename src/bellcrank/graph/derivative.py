@@ -16,7 +16,7 @@ from typing import Any
 from bellcrank.errors import TraceError
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import OPS, PLUMBING
-from bellcrank.scalar import step
+from bellcrank.scalar import ordered_sum, step
 
 Matrix = list[list[Value]]
 
@@ -85,8 +85,10 @@ def forward_along(
     return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
 
 
-def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
-    """Return the rates of all nodes that move, by serial number.
+def forward_sweep(
+    nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]
+) -> list[Value]:
+    """Return the rates of the rows when the inputs move in one direction.
 
     A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
 
@@ -94,6 +96,8 @@ def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Ca
     ----------
     nodes
         All nodes, in topological order.
+    rows
+        The values to differentiate.
     seeds
         Rates of the inputs that move, by serial number.
     tangent
@@ -107,7 +111,7 @@ def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Ca
             terms = [seeds[node.serial]] if node.serial in seeds else []
         elif node.op == "call":
             function, *arguments = node.args
-            moves = [rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in arguments]
+            moves = _rates_of(arguments, rates)
             if any(isinstance(x, Node) or x != 0.0 for x in moves):
                 result_rates[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
             continue
@@ -117,18 +121,19 @@ def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Ca
         else:
             terms = _rate_terms(node, rates)
         if terms:
-            total = terms[0]
-            for term in terms[1:]:
-                total = total + term
-            rates[node.serial] = total
-    return rates
+            rates[node.serial] = ordered_sum(terms)
+    return _rates_of(rows, rates)
+
+
+def _rates_of(values: Sequence[Value], rates: Mapping[int, Value]) -> list[Value]:
+    return [rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in values]
 
 
 def _rate_terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
     """Return the contributions of the arguments' rates to the rate of an operation; none if no argument moves."""
     if node.op not in SELECTIONS:
         return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
-    yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
+    yes, no = _rates_of(node.args[-2:], rates)
     return [_selected_rate(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
 
 

@@ -6,12 +6,13 @@ The values are the reference for every target.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import BellcrankError, InputError, brief, unknown
+from bellcrank.errors import BellcrankError, InputError, brief, check_known
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import OPS, PLUMBING
 
@@ -60,10 +61,7 @@ def arrays_by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[s
 def _evaluate_nodes(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[int, Any]:
     """Return the value of every node that is an output."""
     known: dict[int, Any] = {}
-    uses: dict[int, int] = {}
-    for node in nodes:
-        for a in node.operands:
-            uses[a.serial] = uses.get(a.serial, 0) + 1
+    uses = Counter(a.serial for node in nodes for a in node.operands)
     output_serials = {x.serial for array in outputs.values() for x in array.flat if isinstance(x, Node)}
     with np.errstate(all="ignore"):
         for node in nodes:
@@ -98,8 +96,7 @@ def checked_inputs(graph: str, inputs: Mapping[str, Shape], values: Mapping[str,
         The given arrays, by name.
     """
     for name in values:
-        if name not in inputs:
-            raise InputError(unknown("input", name, inputs))
+        check_known("input", name, inputs)
     arrays = {}
     for name, shape in inputs.items():
         if name not in values:

@@ -195,37 +195,26 @@ class Layout:
         dtype
             Type of the numbers.
         """
-        out = xp.zeros((self.size, lanes), dtype)
+        return self._filled(xp.zeros((self.size, lanes), dtype), values, xp)
+
+    def _filled(self, state: Any, values: Mapping[str, Any], xp: Any) -> Any:
+        """Write fields into a state, or into the columns of an array of states, and return it."""
         for name, value in values.items():
             if name not in self.places:
                 continue
-            if self.words(name) is not None:
-                self._put_count(out, name, value, xp)
-            else:
-                out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
-        return out
-
-    def _put_count(self, state: Any, name: str, value: Any, xp: Any = np) -> None:
-        """Write a counter's words into a state, or into the columns of an array of states."""
-        words = self.words(name)
-        assert words is not None
-        for place, word in zip(self._range(name), split_words(value, words), strict=True):
-            state[place] = xp.asarray(word) if np.ndim(word) else float(word)
+            if (words := self.words(name)) is None:
+                state[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
+                continue
+            for place, word in zip(self._range(name), split_words(value, words), strict=True):
+                state[place] = xp.asarray(word) if np.ndim(word) else float(word)
+        return state
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
 
     def with_fields(self, state: Any, values: Mapping[str, Any]) -> Any:
         """Return a copy of one lane's `state` with the fields in `values` changed."""
-        out = state.copy()
-        for name, x in values.items():
-            if name not in self.places:
-                continue
-            if self.words(name) is not None:
-                self._put_count(out, name, x)
-            else:
-                out[self.places[name]] = x
-        return out
+        return self._filled(state.copy(), values, np)
 
     def span(self, name: str) -> slice:
         """Return the slice of the list field `name`."""

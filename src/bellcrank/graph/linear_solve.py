@@ -122,19 +122,20 @@ class LUFactors(LinearSystem):
 
     def count(self) -> Count:
         """Count the operations of the factorisation."""
-        below = range(self.n)
-        elimination_count = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
+        elimination = self._elimination_count
         return Count(
-            {kind: self.n * c + elimination_count.get(kind, 0) for kind, c in self.linear_map.count().by_kind.items()}
+            {kind: self.n * c + elimination.get(kind, 0) for kind, c in self.linear_map.count().by_kind.items()}
         )
+
+    @property
+    def _elimination_count(self) -> dict[str, int]:
+        below = range(self.n)
+        return {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the time on one processor; `cost` is by operation name."""
-        w, count = operation_costs(cost), LUFactors.count(self)
-        elimination_count = {
-            kind: count[kind] - self.n * self.linear_map.count()[kind] for kind in ("div", "mul", "sub")
-        }
-        return self.n * self.linear_map.work(cost) + sum(w[kind] * c for kind, c in elimination_count.items())
+        w = operation_costs(cost)
+        return self.n * self.linear_map.work(cost) + sum(w[kind] * c for kind, c in self._elimination_count.items())
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""

@@ -35,12 +35,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Array, Graph
 from bellcrank.graph.layout import Counter, Layout
 from bellcrank.parameters import Parameters
-
-Array = np.ndarray[Any, Any]
-
 
 # Reasons why a run has ended: values of its field "status".
 RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)

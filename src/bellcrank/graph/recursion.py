@@ -117,6 +117,11 @@ class Recursion(LoopGraph):
     has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
     divide: Callable[[int | None, int], Recursion] | None
 
+    @cached_property
+    def cell_of_place(self) -> Array:
+        """The cell of each place."""
+        return np.concatenate([np.tile(run.cells, run.repeats) for run in self.tree.runs])
+
     @property
     def outwards(self) -> tuple[bool, ...]:
         """Direction of each channel."""
@@ -125,11 +130,8 @@ class Recursion(LoopGraph):
     @cached_property
     def counts(self) -> list[int]:
         """Number of places of each cell."""
-        place_counts = [0] * len(self.cells)
-        for run in self.tree.runs:
-            for cell in run.cells:
-                place_counts[cell] += run.repeats
-        return place_counts
+        counts: list[int] = np.bincount(self.cell_of_place, minlength=len(self.cells)).tolist()
+        return counts
 
     @cached_property
     def wanted(self) -> tuple[tuple[bool, ...], ...]:

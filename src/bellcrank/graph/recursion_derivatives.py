@@ -192,11 +192,10 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
     rows: list[list[int]] = [[] for _ in r.tree.parent]
     readers: dict[str, list[list[int]]] = {}
     sizes = [{x: math.prod(cell.graph.inputs.get(x, (0,))) for x in names} for cell in r.cells]
-    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs]).tolist()
     count = 0
     for x in names:
         readers[x] = [[] for _ in range(math.prod(r.inputs[x]))]
-        for i, cell in enumerate(cell_of):
+        for i, cell in enumerate(r.cell_of_place.tolist()):
             for element in r.tree.elements[x][i, : sizes[cell][x]].tolist():
                 readers[x][element].append(count)
                 rows[i].append(count)

@@ -208,7 +208,7 @@ def span(r: Recursion, weight: Mapping[str, float]) -> float:
     widths = [len(w) for w in r.wanted]
     path_lengths = [_path_lengths(cell, widths, weight) for cell in r.cells]
     finish_times = [np.full((len(r.tree.parent), width), MINUS_INFINITY) for width in widths]
-    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs])
+    cell_of = r.cell_of_place
 
     def arrived(places: Array, cell: Cell, channels: int) -> Array:
         """Return the times at which the values received so far are known; the last column is time zero."""

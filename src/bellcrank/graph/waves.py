@@ -23,21 +23,6 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Wave:
-    """Identical runs at equal depth, counted in runs between them and the ground."""
-
-    cells: tuple[int, ...]
-    repeats: int
-    depth: int
-    runs: tuple[Run, ...]
-
-    @property
-    def places(self) -> int:
-        """Number of places of one run."""
-        return self.repeats * len(self.cells)
-
-
-@dataclass(frozen=True, eq=False)
 class WaveCode:
     """The common code of waves with the same cells and repeats.
 
@@ -66,6 +51,13 @@ class WaveCode:
         """Return the places of the cell at position `k`, shape (runs, repeats)."""
         places: Array = self.begins[:, None] + k + len(self.cells) * np.arange(self.repeats)[None]
         return places
+
+
+@dataclass(frozen=True, eq=False)
+class Wave(WaveCode):
+    """Identical runs at equal depth, counted in runs between them and the ground."""
+
+    depth: int
 
 
 @dataclass(frozen=True)
@@ -101,7 +93,7 @@ def waves(r: Recursion) -> list[Wave]:
         up = int(parent[run.begin])
         depth[k] = depth[run_of[up]] + 1 if up >= 0 else 0
         groups.setdefault((depth[k], run.cells, run.repeats), []).append(run)
-    return [Wave(cells, repeats, d, tuple(wave_runs)) for (d, cells, repeats), wave_runs in sorted(groups.items())]
+    return [Wave(cells, repeats, tuple(wave_runs), d) for (d, cells, repeats), wave_runs in sorted(groups.items())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +140,5 @@ def elide_copies(r: Recursion) -> ElidedRecursion:
         children[up] = np.where(children[up] == place, below, children[up])
         parent[below] = up
         offsets[below] = offsets[place] + step
-    return ElidedRecursion(
-        Recursion(
-            r.name,
-            r.inputs,
-            r.output,
-            r.cells,
-            r.tables,
-            replace(r.tree, parent=parent, children=children, runs=tuple(remaining_runs)),
-            True,
-            r.shape,
-        ),
-        offsets,
-    )
+    tree = replace(r.tree, parent=parent, children=children, runs=tuple(remaining_runs))
+    return ElidedRecursion(Recursion(r.name, r.inputs, r.output, r.cells, r.tables, tree, True, r.shape), offsets)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node
 from bellcrank.scalar import step_of
 
@@ -133,8 +133,7 @@ def tasks(
     cost
         Cost by operation name.
     """
-    if level not in LEVELS:
-        raise InputError(unknown("level", level, LEVELS))
+    check_known("level", level, LEVELS)
     nodes = [node for node in graph.nodes if node.op != "input"]
     if level == "node":
         groups = [[node] for node in nodes]
