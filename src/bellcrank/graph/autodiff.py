@@ -42,18 +42,9 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
         _check_unused(graph, f"d_{x}")
     if isinstance(graph, Recursion):  # the result is a recursion, too: nothing is written out
         return recursion_derivatives.jvp(graph, names)
-    if any(g.opaque for g in graph.calls):
-        moving = tangent(graph, names)
-        return Graph(f"{graph.name}.jvp", moving.inputs, {**graph.outputs, **moving.outputs}, graph.tape)
-    g = without_calls(graph)
-    moves = {x: _new_input(g, f"d_{x}", g.inputs[x]) for x in names}
-    seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
-    outputs = dict(g.outputs)
-    for y, array in g.outputs.items():
-        outputs[f"d_{y}"] = value_array(
-            [row[0] for row in derivative.forward_along(g.nodes, list(array.flat), seeds, 1)], array.shape
-        )
-    return Graph(f"{g.name}.jvp", {**g.inputs, **{f"d_{x}": g.inputs[x] for x in names}}, outputs, g.tape)
+    g = graph if any(called.opaque for called in graph.calls) else without_calls(graph)
+    moving = tangent(g, names)
+    return Graph(f"{g.name}.jvp", moving.inputs, {**g.outputs, **moving.outputs}, g.tape)
 
 
 def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Graph] | None = None) -> Graph:
@@ -77,10 +68,12 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
     rate_names = recursion_derivatives.rate_names(graph.inputs, names)
     moves = {x: graph.tape.inputs(d, graph.inputs[x]) for x, d in rate_names.items()}
     nodes, rows = graph.nodes, [x for array in graph.outputs.values() for x in array.flat]
-    seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
-    rates = iter(derivative.forward_sweep(nodes, rows, seeds, tangent_of))
+    seeds = {
+        graph.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)
+    }
+    rates = iter(derivative.forward_along(nodes, rows, seeds, 1, tangent_of))
     outputs = {
-        f"d_{y}": value_array([next(rates) for _ in array.flat], array.shape) for y, array in graph.outputs.items()
+        f"d_{y}": value_array([next(rates)[0] for _ in array.flat], array.shape) for y, array in graph.outputs.items()
     }
     inputs = {**graph.inputs, **{d: graph.inputs[x] for x, d in rate_names.items()}}
     return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
@@ -219,9 +212,9 @@ def _rates_by_calls(
     """Return the rates of the rows, direction by direction, with one tangent call per call and direction."""
     columns = []
     for j in range(directions):
-        moving = {k: rates[j] for k, rates in seeds.items() if j in rates}
-        columns.append(derivative.forward_sweep(graph.nodes, rows, moving, tangent_of))
-    return [list(row) for row in zip(*columns, strict=True)]
+        moving = {k: {0: rates[j]} for k, rates in seeds.items() if j in rates}
+        columns.append(derivative.forward_along(graph.nodes, rows, moving, 1, tangent_of))
+    return [[x for (x,) in row] for row in zip(*columns, strict=True)]
 
 
 def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:

@@ -16,7 +16,7 @@ from typing import Any
 from bellcrank.errors import TraceError
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.ops import OPS, PLUMBING
-from bellcrank.scalar import ordered_sum, step
+from bellcrank.scalar import step
 
 Matrix = list[list[Value]]
 
@@ -53,9 +53,15 @@ def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node
 
 
 def forward_along(
-    nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Mapping[int, Value]], directions: int
+    nodes: Sequence[Node],
+    rows: Sequence[Value],
+    seeds: Mapping[int, Mapping[int, Value]],
+    directions: int,
+    tangent: Callable[[Any], Any] | None = None,
 ) -> Matrix:
     """Return the rates of the rows when the inputs move in several directions.
+
+    A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
 
     Parameters
     ----------
@@ -67,74 +73,39 @@ def forward_along(
         For each input that moves, by serial number: its rate in each direction.
     directions
         Number of directions.
-    """
-    tangents: dict[int, dict[int, Value]] = {}
-    for node in nodes:
-        step(f"d {node.label}")
-        if node.op == "input":
-            tangents[node.serial] = dict(seeds.get(node.serial, {}))
-            continue
-        total: dict[int, Value] = {}
-        if node.op in SELECTIONS:
-            yes, no = (tangents[a.serial] if isinstance(a, Node) else {} for a in node.args[-2:])
-            total = {j: _selected_rate(node, yes.get(j, 0.0), no.get(j, 0.0)) for j in {**yes, **no}}
-        for a, slope in _partials(node) if node.op not in SELECTIONS else ():
-            for j, t in tangents[a.serial].items():
-                total[j] = total[j] + slope * t if j in total else slope * t
-        tangents[node.serial] = total
-    return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
-
-
-def forward_sweep(
-    nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]
-) -> list[Value]:
-    """Return the rates of the rows when the inputs move in one direction.
-
-    A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
-
-    Parameters
-    ----------
-    nodes
-        All nodes, in topological order.
-    rows
-        The values to differentiate.
-    seeds
-        Rates of the inputs that move, by serial number.
     tangent
-        Function that gives the tangent graph of a called graph.
+        Function that gives the tangent graph of a called graph; without it calls are an error.
     """
-    rates = dict[int, Value]()
-    result_rates: dict[int, list[Value]] = {}  # rates of the results of a call, by its serial
+    rates: dict[int, dict[int, Value]] = {}  # by serial number and direction
+    result_rates: dict[int, dict[int, list[Value]]] = {}  # those of the results of a call
+
+    def rate(x: Value, j: int) -> Value:
+        return rates[x.serial].get(j, 0.0) if isinstance(x, Node) else 0.0
+
     for node in nodes:
         step(f"d {node.label}")
+        total = rates[node.serial] = dict[int, Value]()
         if node.op == "input":
-            terms = [seeds[node.serial]] if node.serial in seeds else []
-        elif node.op == "call":
+            total |= seeds.get(node.serial, {})
+        elif node.op == "call" and tangent is not None:
             function, *arguments = node.args
-            moves = _rates_of(arguments, rates)
-            if any(isinstance(x, Node) or x != 0.0 for x in moves):
-                result_rates[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
-            continue
-        elif node.op == "result":
+            results = result_rates[node.serial] = dict[int, list[Value]]()
+            for j in range(directions):
+                moves = [rate(a, j) for a in arguments]
+                if any(isinstance(x, Node) or x != 0.0 for x in moves):
+                    results[j] = node.tape.call(tangent(function), *arguments, *moves)
+        elif node.op == "result" and tangent is not None:
             call, k = node.args
-            terms = [result_rates[call.serial][k]] if call.serial in result_rates else []
+            total |= {j: results[k] for j, results in result_rates[call.serial].items()}
+        elif node.op in SELECTIONS:
+            yes, no = node.args[-2:]
+            moving = {j: None for a in (yes, no) if isinstance(a, Node) for j in rates[a.serial]}
+            total |= {j: _selected_rate(node, rate(yes, j), rate(no, j)) for j in moving}
         else:
-            terms = _rate_terms(node, rates)
-        if terms:
-            rates[node.serial] = ordered_sum(terms)
-    return _rates_of(rows, rates)
-
-
-def _rates_of(values: Sequence[Value], rates: Mapping[int, Value]) -> list[Value]:
-    return [rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in values]
-
-
-def _rate_terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
-    """Return the contributions of the arguments' rates to the rate of an operation; none if no argument moves."""
-    if node.op not in SELECTIONS:
-        return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
-    yes, no = _rates_of(node.args[-2:], rates)
-    return [_selected_rate(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
+            for a, slope in _partials(node):
+                for j, t in rates[a.serial].items():
+                    total[j] = total[j] + slope * t if j in total else slope * t
+    return [[rate(y, j) for j in range(directions)] for y in rows]
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
