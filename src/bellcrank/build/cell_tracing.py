@@ -74,14 +74,11 @@ def trace_cells(parts: Sequence[CellClass], places: PlaceTree, inputs: Sequence[
 
 def _child_classes(places: PlaceTree, groups: int) -> list[set[tuple[int, int]]]:
     """Return for each class the classes of its children, each with the child's position."""
-    class_of_place = np.empty(len(places.parent), int)
-    for run in places.runs:
-        class_of_place[run.begin : run.end] = run.cells * run.repeats
     child_classes: list[set[tuple[int, int]]] = [set() for _ in range(groups)]
     for j in range(places.children.shape[1]):
         has = places.children[:, j] >= 0
         for up, child in np.unique(
-            np.stack([class_of_place[has], class_of_place[places.children[has, j]]], axis=1), axis=0
+            np.stack([places.cell_of_place[has], places.cell_of_place[places.children[has, j]]], axis=1), axis=0
         ).tolist():
             child_classes[up].add((child, j))
     return child_classes

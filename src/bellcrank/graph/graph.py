@@ -262,12 +262,10 @@ class Graph:
         if tape is None:
             return self.evaluate(**interpreter.arrays_by_name(flat, self.inputs))
         results = iter(tape.call(self, *flat))
-        arrays = {}
-        for name, shape in self.shapes.items():
-            arrays[name] = np.empty(shape, dtype=object)
-            for index in np.ndindex(*shape):
-                arrays[name][index] = next(results)
-        return arrays
+        return {
+            name: value_array([next(results) for _ in range(math.prod(shape))], shape)
+            for name, shape in self.shapes.items()
+        }
 
     @cached_property
     def widest(self) -> int:
@@ -563,9 +561,7 @@ def trace(
     """
     step("")  # forget the label that the last trace left
     tape = Tape(list(parameters))
-    symbols = {
-        name: tape.inputs(name, shape) if shape else tape.inputs(name, shape)[()] for name, shape in inputs.items()
-    }
+    symbols = {name: tape.inputs(name, shape)[()] for name, shape in inputs.items()}  # without axes: one node
     outputs = {}
     for key, value in function(**symbols).items():
         array = np.array(value, dtype=object)

@@ -66,6 +66,20 @@ class PlaceTree:
     runs: tuple[Run, ...]
     chained: bool  # true if each place of a run is the child of the one before; else no two are connected
 
+    @cached_property
+    def cell_of_place(self) -> Array:
+        """The cell of each place."""
+        return np.concatenate([np.tile(run.cells, run.repeats) for run in self.runs])
+
+    @cached_property
+    def row_of_place(self) -> Array:
+        """The row of each place in the table of its cell."""
+        rows = np.zeros(len(self.parent), int)
+        for run in self.runs:
+            for k, first in enumerate(run.rows):
+                rows[run.places_of_cell(k)] = first + run.row_stride(k) * np.arange(run.repeats)
+        return rows
+
 
 class Recursion(LoopGraph):
     """A recursion over a tree: cells, and for each a table with one row for every place that uses it."""
@@ -117,11 +131,6 @@ class Recursion(LoopGraph):
     has_parallel_runs: bool  # true if many runs are alike and independent, so that they can be vectorised (waves.py)
     divide: Callable[[int | None, int], Recursion] | None
 
-    @cached_property
-    def cell_of_place(self) -> Array:
-        """The cell of each place."""
-        return np.concatenate([np.tile(run.cells, run.repeats) for run in self.tree.runs])
-
     @property
     def outwards(self) -> tuple[bool, ...]:
         """Direction of each channel."""
@@ -130,7 +139,7 @@ class Recursion(LoopGraph):
     @cached_property
     def counts(self) -> list[int]:
         """Number of places of each cell."""
-        counts: list[int] = np.bincount(self.cell_of_place, minlength=len(self.cells)).tolist()
+        counts: list[int] = np.bincount(self.tree.cell_of_place, minlength=len(self.cells)).tolist()
         return counts
 
     @cached_property

@@ -195,7 +195,7 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
     count = 0
     for x in names:
         readers[x] = [[] for _ in range(math.prod(r.inputs[x]))]
-        for i, cell in enumerate(r.cell_of_place.tolist()):
+        for i, cell in enumerate(r.tree.cell_of_place.tolist()):
             for element in r.tree.elements[x][i, : sizes[cell][x]].tolist():
                 readers[x][element].append(count)
                 rows[i].append(count)

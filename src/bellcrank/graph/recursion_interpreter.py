@@ -74,56 +74,29 @@ class PlaceValues:
             Direction of the loop.
         """
         if not self.r.tree.chained:
-            self.run_body(bodies[run.cells[0]], run.places_of_cell(0), run.cells[0], run.rows[0])
+            self.run_body(bodies[run.cells[0]], run.places_of_cell(0))
             return
-        p = len(run.cells)
-        for i in range(run.end - run.begin) if forwards else reversed(range(run.end - run.begin)):
-            cell = run.cells[i % p]
-            self.run_body(
-                bodies[cell], np.array([run.begin + i]), cell, run.rows[i % p] + i // p * run.row_stride(i % p)
-            )
+        places = range(run.begin, run.end)
+        for place in places if forwards else reversed(places):
+            self.run_body(bodies[self.r.tree.cell_of_place[place]], np.array([place]))
 
-    def run_body(self, body: LoopBody, places: Array, cell: int, row: int) -> None:
-        """Run a loop body at some places.
-
-        Parameters
-        ----------
-        body
-            The loop body.
-        places
-            The places.
-        cell
-            Their cell.
-        row
-            First row in its table.
-        """
+    def run_body(self, body: LoopBody, places: Array) -> None:
+        """Run a loop `body` at some `places` of its cell."""
         if not body.writes:
             return
-        x = [self.read(p, places, cell, row) for p in body.reads]
+        x = [self.read(p, places) for p in body.reads]
         columns = np.stack(x, axis=-1) if x else np.zeros((len(places), *self.batch, 0))
         y = np.broadcast_to(body.graph.evaluate(x=columns)["y"], (len(places), *self.batch, len(body.writes)))
         for i, p in enumerate(body.writes):
             self.write(p, places, y[..., i])
 
-    def read(self, p: CellOperand, places: Array, cell: int, row: int) -> Array:
-        """Return one operand of several places.
-
-        Parameters
-        ----------
-        p
-            The operand.
-        places
-            The places.
-        cell
-            Their cell.
-        row
-            First row in its table.
-        """
+    def read(self, p: CellOperand, places: Array) -> Array:
+        """Return operand `p` of some `places` of one cell."""
         tree = self.r.tree
         if p.kind == "input":
             return np.moveaxis(self.inputs[p.name][..., tree.elements[p.name][places, p.element]], -1, 0)
         if p.kind == "table":
-            column = self.r.tables[cell][row : row + len(places), p.element]
+            column = self.r.tables[tree.cell_of_place[places[0]]][tree.row_of_place[places], p.element]
             return np.broadcast_to(column.reshape((-1, *[1] * len(self.batch))), (len(places), *self.batch))
         if p.kind == "parent":
             places, source = tree.parent[places], self.handed[int(p.name)]
@@ -157,11 +130,6 @@ class _Expansion:
         self.symbols = {name: self.tape.inputs(name, (math.prod(shape),)) for name, shape in r.inputs.items()}
         self.known: list[dict[Node, Any]] = [{} for _ in range(n)]
         self.sent_values: dict[tuple[int, int], list[Any]] = {}
-        self.cell_of: list[tuple[int, int]] = []  # the cell of each place, and the row of its table
-        for run in r.tree.runs:
-            p = len(run.cells)
-            for i in range(run.end - run.begin):
-                self.cell_of.append((run.cells[i % p], run.rows[i % p] + i // p * run.row_stride(i % p)))
 
     def graph(self) -> Graph:
         r, n = self.r, len(self.r.tree.parent)
@@ -176,7 +144,7 @@ class _Expansion:
         return Graph(r.name, r.inputs, {r.output[0]: out.reshape(r.shape)}, self.tape)
 
     def cell(self, i: int) -> Graph:
-        return self.r.cells[self.cell_of[i][0]].graph
+        return self.r.cells[int(self.r.tree.cell_of_place[i])].graph
 
     def value(self, i: int, x: Any) -> Any:
         """Return the counterpart on the new tape of a node of the cell at place i."""
@@ -189,9 +157,9 @@ class _Expansion:
         return known_here[x]
 
     def input_value(self, i: int, name: str, element: int) -> Any:
-        r, (cell, row) = self.r, self.cell_of[i]
+        r = self.r
         if name == PARAMETERS:
-            return float(r.tables[cell][row, element])
+            return float(r.tables[r.tree.cell_of_place[i]][r.tree.row_of_place[i], element])
         if not name.startswith("from"):
             return self.symbols[name][r.tree.elements[name][i, element]]
         channel, _, child = name.removeprefix("from").partition(".")
@@ -208,7 +176,7 @@ def span(r: Recursion, weight: Mapping[str, float]) -> float:
     widths = [len(w) for w in r.wanted]
     path_lengths = [_path_lengths(cell, widths, weight) for cell in r.cells]
     finish_times = [np.full((len(r.tree.parent), width), MINUS_INFINITY) for width in widths]
-    cell_of = r.cell_of_place
+    cell_of = r.tree.cell_of_place
 
     def arrived(places: Array, cell: Cell, channels: int) -> Array:
         """Return the times at which the values received so far are known; the last column is time zero."""

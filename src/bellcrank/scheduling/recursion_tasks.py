@@ -153,7 +153,7 @@ class _PlaceTaskBuilder:
     def __init__(self, r: Recursion, size: str) -> None:
         self.r = r
         cuts = [_CellTasks(cell, r.wanted, size) for cell in r.cells]
-        self.cell_tasks = [cuts[k] for run in r.tree.runs for k in run.cells * run.repeats]
+        self.cell_tasks = [cuts[k] for k in r.tree.cell_of_place.tolist()]
         self.parent, self.children = r.tree.parent.tolist(), r.tree.children.tolist()
         self.index: list[dict[int, int]] = [{} for _ in self.cell_tasks]  # for each place, the task of each part
         self.producer_of: dict[
