@@ -159,12 +159,9 @@ class _CellTracer:
             template = sent if template is None else template
             constants = [VARYING if isinstance(x, Node) else float(x) for x in flatten(sent)]
             for other, slot in self._receivers(k, outwards):
-                before = known_constants.get((other, slot))
-                after = (
-                    constants
-                    if before is None
-                    else [_join_constants(a, b) for a, b in zip(before, constants, strict=True)]
-                )
+                before, after = known_constants.get((other, slot)), constants
+                if before is not None:
+                    after = [_join_constants(a, b) for a, b in zip(before, constants, strict=True)]
                 if before is None or any(a is not b and a != b for a, b in zip(before, after, strict=True)):
                     known_constants[other, slot] = after
                     waiting.add(other)

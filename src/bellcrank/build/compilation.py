@@ -119,16 +119,9 @@ def _load_cached(index: str, backend: Target) -> tuple[dict[str, Any] | None, An
 
 def _kernel_signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
     columns = {key: job.columns[key] for key in facts["inputs"] if key in job.columns} if job.columns else None
-    return Signature(
-        job.name,
-        {key: tuple(shape) for key, shape in facts["inputs"].items()},
-        {key: tuple(shape) for key, shape in facts["outputs"].items()},
-        dtype,
-        facts.get("rows_per_thread") or Signature.rows_per_thread,
-        columns,
-        job.call,
-        job.doc,
-    )
+    inputs, outputs = ({key: tuple(shape) for key, shape in facts[part].items()} for part in ("inputs", "outputs"))
+    rows_per_thread = facts.get("rows_per_thread") or Signature.rows_per_thread
+    return Signature(job.name, inputs, outputs, dtype, rows_per_thread, columns, job.call, job.doc)
 
 
 TARGETS = ("cpu", "cuda")

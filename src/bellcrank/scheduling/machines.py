@@ -296,15 +296,7 @@ def _check_size(processors: int, links: int = 0) -> int:
 
 
 LAYOUTS: dict[str, Callable[..., Topology]] = {
-    "single": single,
-    "complete": complete,
-    "pipeline": pipeline,
-    "mesh": mesh,
-    "triangle": triangle,
-    "cone": cone,
-    "hypercube": hypercube,
-    "bus": bus,
-    "warp": warp,
+    layout.__name__: layout for layout in (single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp)
 }
 
 

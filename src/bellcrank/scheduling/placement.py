@@ -187,14 +187,9 @@ class Placement:
 
     def schedule(self) -> Schedule:
         """Return the schedule."""
-        return Schedule(
-            self.plan.todo,
-            self.machine,
-            tuple(self.where),
-            tuple(self.start),
-            tuple(self.finish),
-            tuple(self.sent[key] for key in sorted(self.sent)),
-        )
+        where, start, finish = tuple(self.where), tuple(self.start), tuple(self.finish)
+        messages = tuple(self.sent[key] for key in sorted(self.sent))
+        return Schedule(self.plan.todo, self.machine, where, start, finish, messages)
 
     def _candidates(self, i: int) -> Sequence[int]:
         if self.region:
