@@ -68,7 +68,7 @@ class StateArguments(Arguments):
         self.signature, self.parameters = Signature(q.name, inputs, {}, "float64"), mechanism.parameters
 
     def arrays(self, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arrays of a call by name."""
+        """Return the arrays of a call, given by position (`positional`) or by name (`named`), by name."""
         return {name: self._checked_array(name, x) for name, x in self._bind(positional, named).items()}
 
 
