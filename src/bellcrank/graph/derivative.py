@@ -19,6 +19,7 @@ from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import step
 
 Matrix = list[list[Value]]
+Rates = dict[int, dict[int, Value]]  # by serial number and direction
 
 
 def _partials(node: Node) -> list[tuple[Node, Value]]:
@@ -76,36 +77,43 @@ def forward_along(
     tangent
         Function that gives the tangent graph of a called graph; without it calls are an error.
     """
-    rates: dict[int, dict[int, Value]] = {}  # by serial number and direction
-    result_rates: dict[int, dict[int, list[Value]]] = {}  # those of the results of a call
-
-    def rate(x: Value, j: int) -> Value:
-        return rates[x.serial].get(j, 0.0) if isinstance(x, Node) else 0.0
-
+    rates: Rates = {}
+    result_rates: dict[int, dict[int, list[Value]]] = {}  # those of the results of a call, by its serial number
     for node in nodes:
         step(f"d {node.label}")
-        total = rates[node.serial] = dict[int, Value]()
         if node.op == "input":
-            total |= seeds.get(node.serial, {})
+            rates[node.serial] = dict(seeds.get(node.serial, {}))
         elif node.op == "call" and tangent is not None:
             function, *arguments = node.args
             results = result_rates[node.serial] = dict[int, list[Value]]()
             for j in range(directions):
-                moves = [rate(a, j) for a in arguments]
+                moves = [_rate(rates, a, j) for a in arguments]
                 if any(isinstance(x, Node) or x != 0.0 for x in moves):
                     results[j] = node.tape.call(tangent(function), *arguments, *moves)
         elif node.op == "result" and tangent is not None:
             call, k = node.args
-            total |= {j: results[k] for j, results in result_rates[call.serial].items()}
-        elif node.op in SELECTIONS:
-            yes, no = node.args[-2:]
-            moving = {j: None for a in (yes, no) if isinstance(a, Node) for j in rates[a.serial]}
-            total |= {j: _selected_rate(node, rate(yes, j), rate(no, j)) for j in moving}
+            rates[node.serial] = {j: results[k] for j, results in result_rates[call.serial].items()}
         else:
-            for a, slope in _partials(node):
-                for j, t in rates[a.serial].items():
-                    total[j] = total[j] + slope * t if j in total else slope * t
-    return [[rate(y, j) for j in range(directions)] for y in rows]
+            rates[node.serial] = _operation_rates(node, rates)
+    return [[_rate(rates, y, j) for j in range(directions)] for y in rows]
+
+
+def _rate(rates: Rates, x: Value, j: int) -> Value:
+    """Return the rate of a value in direction j."""
+    return rates[x.serial].get(j, 0.0) if isinstance(x, Node) else 0.0
+
+
+def _operation_rates(node: Node, rates: Rates) -> dict[int, Value]:
+    """Return the rates of an operation in the directions in which its arguments move."""
+    if node.op in SELECTIONS:
+        yes, no = node.args[-2:]
+        moving = {j: None for a in (yes, no) if isinstance(a, Node) for j in rates[a.serial]}
+        return {j: _selected_rate(node, _rate(rates, yes, j), _rate(rates, no, j)) for j in moving}
+    total: dict[int, Value] = {}
+    for a, slope in _partials(node):
+        for j, t in rates[a.serial].items():
+            total[j] = total[j] + slope * t if j in total else slope * t
+    return total
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:
