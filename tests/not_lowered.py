@@ -32,7 +32,7 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.segments: ZERO_PIVOT_RATIO
         dynamics.frame_pairs: MIN_DISTANCE_SQUARED
         emit.equations.polynomial: ROUNDING_TOLERANCE
-        graph.counters: WORD_RANGE
+        graph.layout: WORD_RANGE
         graph.program: STATE_LIMIT NEVER_TIME
         sim.stepper.stepper_actions: START_CLOSURE_ROUNDS
         sim.run_arguments: LIMIT_TOLERANCE
@@ -99,8 +99,8 @@ NOT_LOWERED: dict[str, str] = {
         emit.cpu.costs: CHAIN_OPERATIONS DEFAULT_LATENCY_CYCLES
         emit.cpu.thread_pool: POLL_INTERVAL_SECONDS
         emit.cpu.realtime_loop: KEPT_EVENTS KEPT_PERIODS
-        graph.purity: MAX_CHECKED_SECONDS
-        graph.recursion_span: MAX_STEP_NUMBERS
+        graph.user_code: MAX_CHECKED_SECONDS
+        graph.recursion_interpreter: MAX_STEP_NUMBERS
         sim.gradient.adjoint: MAX_PARTITIONS
         sim.system.systems: MAX_CHECKED_RUNS
         sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
@@ -173,7 +173,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.waves: PLAN_COLUMNS
         emit.equations.polynomial: EXPONENT_BITS
         emit.wasm.module: DATA DATA_COUNT IMPORT
-        graph.action: DRAWN GIVEN
+        graph.program: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
         sim.system.rolled_element_forces: FRAME_NUMBERS
         sim.run.record_builder: UNRESOLVED

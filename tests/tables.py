@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bellcrank import registration
-from bellcrank.compiled_quantity import discard_compiled
+from bellcrank.lazy_import import discard_compiled
 from bellcrank.model import parts
 from bellcrank.model.mechanism import Mechanism
 

@@ -24,8 +24,7 @@ Modules are loaded on first use, so importing bellcrank costs next to nothing.
 
 from importlib import import_module as _import_module
 
-from bellcrank import code_timestamp as _began  # noqa: F401  # imported before any other file
-from bellcrank import fork_safety as _forks  # noqa: F401  # registers the handlers for forks of this process
+from bellcrank import process_state as _process  # noqa: F401  # first: it notes the time, and prepares for forks
 
 # Modules of the public names: {module: names}. __init__.pyi is generated from this for type checkers and editors.
 _PUBLIC_NAMES = {

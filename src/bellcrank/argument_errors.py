@@ -1,9 +1,9 @@
-"""Argument errors: turn an error of Python or numpy into an InputError that names the invalid argument.
+"""Arguments of users: errors that name the invalid one, elements of sequences, and random seeds.
 
-If a decorated call fails, its arguments are compared with their annotations, and the first one that does not fit is
-named. Calls that succeed are not inspected, so this costs nothing and rejects nothing that works. Further conditions on
-an argument (finite, above zero, an existing name) are checked by the function itself. Annotations that are aliases, or
-names that only type checkers resolve, are not checked.
+If a call of a decorated function fails, its arguments are compared with their annotations, and the first one that does
+not fit is named: an error of Python or numpy becomes an InputError. Calls that succeed are not inspected, so this costs
+nothing and rejects nothing that works. Further conditions on an argument (finite, above zero, an existing name) are
+checked by the function itself. Annotations that are aliases, or names that only type checkers resolve, are not checked.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bellcrank.buffers import UNCHECKED_BYTES
 from bellcrank.errors import BellcrankError, InputError, brief
-from bellcrank.memory_limits import UNCHECKED_BYTES
+from bellcrank.process_state import syntax_tree
 from bellcrank.scalar import is_real, is_scalar, is_whole
-from bellcrank.sequences import is_matrix_view
-from bellcrank.syntax_trees import syntax_tree
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
@@ -244,3 +243,41 @@ ANNOTATION_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Any": (lambda x: True, "anything"),
     "object": (lambda x: True, "anything"),
 }
+
+
+# Iterable types without an order, or whose elements are characters.
+NOT_SEQUENCES = (str, bytes, bytearray, set, frozenset, Mapping)
+
+
+def sequence_elements(value: Any) -> list[Any] | None:
+    """Return the elements of an ordered `value` as a list, or None if it is something else.
+
+    The elements of a matrix, an array or a memoryview of two dimensions, are its rows.
+    """
+    if isinstance(value, NOT_SEQUENCES) or not isinstance(value, Iterable):
+        return None
+    try:
+        # Python cannot iterate over a memoryview of several dimensions, but numpy can.
+        return list(np.asarray(value) if is_matrix_view(value) else value)
+    except (TypeError, ValueError, OverflowError):  # an array without dimensions, or a memoryview that was released
+        return None
+
+
+def is_matrix_view(value: Any) -> bool:
+    """Return True if `value` is a memoryview without or of several dimensions, over which Python cannot iterate."""
+    try:
+        return isinstance(value, memoryview) and value.ndim != 1
+    except ValueError:  # it was released
+        return True
+
+
+def generator(seed: int | None) -> np.random.Generator:
+    """Return numpy's random generator for an integer `seed` of at least 0, or for a fresh seed if it is None."""
+    return np.random.default_rng(None if seed is None else checked_seed(seed))
+
+
+def checked_seed(seed: Any) -> int:
+    """Return the `seed` as an int; raise InputError if it is not an integer of at least 0."""
+    if not is_whole(seed) or seed < 0:
+        raise InputError(f"seed is {brief(seed)}; expected a whole number of at least 0.")
+    return int(seed)

@@ -140,6 +140,4 @@ def check_known(
         End of the message.
     """
     if not isinstance(name, str) or name not in known:
-        raise error(
-            f"{where}: {unknown(what, name, known)}{advice}" if where else f"{unknown(what, name, known)}{advice}"
-        )
+        raise error(f"{f'{where}: ' if where else ''}{unknown(what, name, known)}{advice}")

@@ -22,11 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
-from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
+from bellcrank.build.differentiable_function import (
+    DifferentiableFunction,
+    differentiable_function,
+    leading_shapes,
+    named_arguments,
+)
 from bellcrank.emit.cpu.xla import Handler
 from bellcrank.errors import InputError, brief
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 jax = optional_import("jax", "jax", "bellcrank.jax")
 core = optional_import("jax.extend.core", "jax", "bellcrank.jax")

@@ -11,22 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bellcrank.errors import TraceError
-from bellcrank.scalar import (
-    Scalar,
-    acos,
-    asin,
-    atan2,
-    cos,
-    exp,
-    fabs,
-    floor,
-    log,
-    sin,
-    sqrt,
-    tan,
-    tanh,
-    where,
-)
+from bellcrank.scalar import Scalar, acos, asin, atan2, cos, exp, fabs, floor, log, sin, sqrt, tan, tanh, where
 
 Chain = Callable[[Scalar], tuple[Scalar, Scalar, Scalar]]  # value, first and second derivative
 

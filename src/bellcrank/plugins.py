@@ -17,9 +17,9 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.code_timestamp import IMPORT_TIME_NS
 from bellcrank.errors import InputError, warn
 from bellcrank.lazy_import import lazy_import
+from bellcrank.process_state import IMPORT_TIME_NS
 
 if TYPE_CHECKING:
     from bellcrank.content_digest.distributions import FileStat

@@ -15,8 +15,8 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from bellcrank.compiled_quantity import CompiledQuantity, discard_compiled
 from bellcrank.errors import InputError, brief, check_known
+from bellcrank.lazy_import import CompiledQuantity, discard_compiled
 from bellcrank.quoting import name_problem, quoted_name
 
 Kind: TypeAlias = Literal[
@@ -146,14 +146,9 @@ def _check_callable(kind: str, name: str, function: Any, *arguments: str, **name
 # -- checks of the entries of each table
 
 
-def _function_entry(*arguments: str) -> MakeEntry:
-    """Return the check of a function of these `arguments`."""
-
-    def check_entry(kind: str, name: str, thing: Any) -> Any:
-        _check_callable(kind, name, thing, *arguments)
-        return thing
-
-    return check_entry
+def _checked_function(arguments: tuple[str, ...], kind: str, name: str, thing: Any) -> Any:
+    _check_callable(kind, name, thing, *arguments)
+    return thing
 
 
 def _sized_entry(kind: str, name: str, thing: Any) -> Any:
@@ -270,17 +265,17 @@ class _KindRow:
 KINDS: dict[str, _KindRow] = {
     "actuator": _KindRow("actuators", "ACTUATORS", partial(_checked_subclass, "actuators.Actuator")),
     "closure": _KindRow("dynamics.loops.constraint_equations", "CLOSURES", _closure_entry),
-    "cockpit": _KindRow("excavators.machines", "MACHINES", _function_entry()),
-    "cut": _KindRow("build.schedules", "CUTS", _function_entry("mechanism", "strategies", "control")),
-    "format": _KindRow("formats", "READERS", _function_entry("data", "source"), suffix=True),
+    "cockpit": _KindRow("excavators.machines", "MACHINES", partial(_checked_function, ())),
+    "cut": _KindRow("build.schedules", "CUTS", partial(_checked_function, ("mechanism", "strategies", "control"))),
+    "format": _KindRow("formats", "READERS", partial(_checked_function, ("data", "source")), suffix=True),
     "integrator": _KindRow("integrate", "INTEGRATORS", partial(_checked_instance, "integrate.Integrator")),
     "joint": _KindRow("model.joints", "KINDS", _joint_entry),
-    "language": _KindRow("build.equations", "TEXT_TARGETS", _function_entry("sheet", "digits")),
+    "language": _KindRow("build.equations", "TEXT_TARGETS", partial(_checked_function, ("sheet", "digits"))),
     "machine": _KindRow("scheduling.machines", "LAYOUTS", _sized_entry, reserved=("gpu", "threads")),
     "mechanism": _KindRow("zoo", "TABLE", _sized_entry),
     "method": _KindRow("dynamics.method_table", "METHODS", _method_entry),
-    "processor": _KindRow("scheduling.machines", "KINDS", _function_entry("topology")),
-    "program": _KindRow("build.schedules", "PROGRAMS", _function_entry("mechanism", "numbers", "kind")),
+    "processor": _KindRow("scheduling.machines", "KINDS", partial(_checked_function, ("topology",))),
+    "program": _KindRow("build.schedules", "PROGRAMS", partial(_checked_function, ("mechanism", "numbers", "kind"))),
     "quantity": _KindRow("dynamics.quantities", "QUANTITIES", _quantity_entry),
     "record": _KindRow("record.formats", "SUFFIXES", _record_entry, suffix=True),
 }

@@ -19,10 +19,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from bellcrank.buffers import poisoned
-from bellcrank.build.differentiable_function import DifferentiableFunction, differentiable_function
-from bellcrank.build.wrapped_arguments import leading_shapes, named_arguments
+from bellcrank.build.differentiable_function import (
+    DifferentiableFunction,
+    differentiable_function,
+    leading_shapes,
+    named_arguments,
+)
 from bellcrank.errors import InputError, brief
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.gpu_kernel import CudaKernel

@@ -14,8 +14,7 @@ import bellcrank as bc
 from bellcrank.actuators import DCMotor
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, loop_graph, trace
-from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution
-from bellcrank.graph.loops.linear_systems import linear_system_loops
+from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution, linear_system_loops
 from bellcrank.model import Mechanism
 from bellcrank.sim.program import tree_dynamics
 from bellcrank.sim.run.simulator import Simulator

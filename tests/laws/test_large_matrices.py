@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import memory_limits
+from bellcrank import buffers
 from bellcrank.build import policy
 from bellcrank.dynamics import quantity
 from bellcrank.errors import InputError
@@ -62,8 +62,8 @@ def test_large_matrix_is_shared_despite_cheap_products() -> None:
 
 def test_matrix_too_large_for_memory_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     m = bc.zoo.chain(300)
-    monkeypatch.setattr(memory_limits, "free_memory", lambda: 1e6)
-    monkeypatch.setattr(memory_limits, "UNCHECKED_BYTES", 1e5)
+    monkeypatch.setattr(buffers, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(buffers, "UNCHECKED_BYTES", 1e5)
     with pytest.raises(InputError, match="inverse_dynamics"):
         m.mass_matrix(np.zeros(300))
 

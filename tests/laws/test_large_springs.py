@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, policy, rolled_springs
+from bellcrank.build import graphs, independent_loops, policy
 from bellcrank.dynamics import METHODS, shape_of
 from bellcrank.dynamics.quantities import QUANTITIES
 from bellcrank.dynamics.quantity_requests import Request
@@ -40,7 +40,7 @@ def in_loops(m: Mechanism, quantity: str, frames: tuple[str, ...] = ()) -> Graph
     """Use rolled loops for a mechanism of any size."""
     names = [*QUANTITIES[quantity].inputs, *(["wrench"] if frames else [])]
     inputs = {x: shape_of(x, m.tree, frames) for x in names}
-    return rolled_springs.graph_with_springs(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
+    return independent_loops.graph_with_springs(m.name, m.tree, BY[quantity], quantity, inputs, frames, m.parameters)
 
 
 def state(m: Mechanism, g: Graph) -> dict[str, Any]:

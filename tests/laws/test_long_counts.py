@@ -22,9 +22,8 @@ from bellcrank.build.compilation import Where
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.errors import InputError
 from bellcrank.graph import Program
-from bellcrank.graph.action import DRAWN
-from bellcrank.graph.counters import CounterWords, join_words, split_words
-from bellcrank.graph.program import FINISHED
+from bellcrank.graph.layout import CounterWords, join_words, split_words
+from bellcrank.graph.program import DRAWN, FINISHED
 from bellcrank.sim.program.counter_rng import Random, seed_numbers
 from bellcrank.sim.program.step_limits import check_counts, check_gradient_counts
 from bellcrank.sim.run.gpu_runs import GpuProgram

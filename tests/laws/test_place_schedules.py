@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Recursion
 from bellcrank.graph.cells import RESULT, channel_output, operand_of
-from bellcrank.graph.critical_path import operation_costs
+from bellcrank.graph.interpreter import operation_costs
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import list_scheduling, machine, recursion_tasks, tasks
 from laws.test_rolled_classes import MECHANISMS, METHODS, made

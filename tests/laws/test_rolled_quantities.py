@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, policy, rolled_springs
+from bellcrank.build import graphs, independent_loops, policy
 from bellcrank.build.compile_time_forecast import strategy_forecast
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
@@ -177,7 +177,7 @@ def test_matrices_by_products_are_those_written_out(monkeypatch: pytest.MonkeyPa
             close(large.coriolis_matrix(q, v=v), want[0])
             close(large.mass_matrix_factors(q), want[1])
             close(large.mass_matrix_factors(q=q[0]), want[1][0])
-            with pytest.raises(bc.InputError, match="expected q, v"):
+            with pytest.raises(bc.InputError, match=r"\(q, v.*missing"):
                 large.coriolis_matrix(q)
 
 
@@ -205,7 +205,7 @@ def test_quantities_affected_by_loops_or_springs_raise() -> None:
         ("potential_energy", "kinematics"),
     ):
         inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
-        loops = rolled_springs.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+        loops = independent_loops.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
         assert any(g.opaque for g in loops.calls)
         plan = policy.plan(m, graphs.Request(quantity), METHODS[method])
         straight = graphs.with_layer(m, graphs.Request(quantity), plan).function(quantity)

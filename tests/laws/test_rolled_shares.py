@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.build import graphs, rolled_springs
+from bellcrank.build import graphs, independent_loops
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import is_rollable, rolled_graph
 from bellcrank.dynamics import METHODS, aba, crba, shape_of
@@ -234,6 +234,6 @@ def test_with_springs_and_free_numbers(quantity: str, method: str) -> None:
             b.spring(f"s{i}", f"l{i - 2}", f"l{i}", (i - 2, 0, 1), (i, 0, 0.5), stiffness=30.0, length=1.0, damping=0.1)
     m = b.build()
     inputs = {x: shape_of(x, m.tree) for x in QUANTITIES[quantity].inputs}
-    found = rolled_springs.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
+    found = independent_loops.graph_with_springs(m.name, m.tree, method, quantity, inputs, (), m.parameters)
     at = {**state(m, found), "p": m.parameters.nominal * np.array([1.1, 1.05, 0.9])}
     close(found.evaluate(**at)[quantity], straight(m, quantity, method).evaluate(**at)[quantity], 1e-10)

@@ -19,7 +19,7 @@ from bellcrank.emit.cuda.team import work
 from bellcrank.emit.cuda.thread_code import BARRIER, Units
 from bellcrank.emit.cuda.waves import BLOCK_BARRIER, GRID_BARRIER, GRID_BARRIER_TEXT, NO_BARRIER, ThreadWaves, wave_text
 from bellcrank.errors import InputError
-from bellcrank.graph.copy_elision import elide_copies, forwarding_offsets
+from bellcrank.graph.waves import elide_copies, forwarding_offsets
 from bellcrank.graph.waves import waves as waves_of
 from emulated import OutOfMemoryError
 from emulated_blocks import Blocks

@@ -26,8 +26,8 @@ FILLED_BY_PYTHON = {
     "identify/closed_loops.py": 1,  # filled sample by sample by the assembly
     "graph/linear_solve.py": 1,  # the definition, in numpy
     "graph/interpreter.py": 1,  # the definition, in numpy
-    "graph/recursion_span.py": 1,  # lengths of paths
-    "build/wrench_arguments.py": 1,  # an empty default
+    "graph/recursion_interpreter.py": 1,  # lengths of paths
+    "build/kernel_selection.py": 1,  # an empty default
     "torch.py": 2,  # one filled with NaN in place, one of a tensor without memory
 }
 NUMBERS_OF_PYTHON = {"object", "int", "bool"}  # types that no generated code writes

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.atomic_file import write_atomically, write_text
+from bellcrank.files import write_atomically, write_text
 from bellcrank.record import Column, Record
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank import single_evaluation as once_module
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank import process_state as once_module
+from bellcrank.process_state import evaluated_once
 
 
 def python(code: str, cache: Path) -> str:
@@ -193,7 +193,7 @@ def test_no_thread_makes_a_second_owner(name: str) -> None:
     module = importlib.import_module(f"bellcrank.{name}")
     cached = {name for name, x in vars(module).items() if hasattr(x, "cache_clear") and x.__module__ == module.__name__}
     assert cached <= NUMBERS, (
-        f"{cached - NUMBERS}: functools.cache calls them in several threads; use bellcrank.single_evaluation"
+        f"{cached - NUMBERS}: functools.cache calls them in several threads; use bellcrank.process_state"
     )
 
 
@@ -285,7 +285,7 @@ def test_threads_read_complete_tables_of_constants(tmp_path: Path) -> None:
 def test_one_thread_at_a_time_makes_syntax_trees() -> None:
     """Only one thread at a time makes syntax trees.
 
-    CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/syntax_trees.py).
+    CPython 3.11 and 3.12 raise a SystemError if several do (bellcrank/process_state.py).
     """
     root = Path(once_module.__file__).parent
     calling = {
@@ -294,4 +294,4 @@ def test_one_thread_at_a_time_makes_syntax_trees() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("ast.parse", "ast.PyCF_ONLY_AST")
     }
-    assert calling == {"syntax_trees.py"}
+    assert calling == {"process_state.py"}

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import bellcrank as bc
-from bellcrank import memory_limits, progress
+from bellcrank import buffers, progress
 from bellcrank.build import compile_time_forecast, graphs, policy, schedules
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
-from bellcrank.graph import loop_graph, recursion_nodes
+from bellcrank.graph import loop_graph, recursion_interpreter
 
 DYNAMICS = Request("forward_dynamics")
 
@@ -53,7 +53,7 @@ def test_graph_beyond_memory_raises_before_tracing(tmp_path: Path, monkeypatch: 
 def test_recursion_beyond_memory_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = graphs.graph(bc.zoo.chain(100), "forward_dynamics", "aba")
     monkeypatch.setattr(loop_graph, "free_memory", lambda: 1e6)
-    monkeypatch.setattr(recursion_nodes, "expand", lambda *_: pytest.fail("it was begun"))
+    monkeypatch.setattr(recursion_interpreter, "expand", lambda *_: pytest.fail("it was begun"))
     with pytest.raises(InputError, match=r"operation by operation: [\d,]+ of them, some 0.0 GB, and 0.0 GB are free"):
         _ = found.outputs
 
@@ -124,9 +124,9 @@ def test_progress_is_shown_on_a_terminal_once_and_wiped(tmp_path: Path, monkeypa
 
 
 def test_free_memory_is_read_from_the_system() -> None:
-    assert memory_limits.free_memory() > 1e6
+    assert buffers.free_memory() > 1e6
     with pytest.raises(InputError, match=r"needs .* GB and .* GB are free; take less"):
-        memory_limits.check_memory("it", 1e18, "take less")
+        buffers.check_memory("it", 1e18, "take less")
 
 
 def test_long_scheduling_warns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_derivatives_against_weights_of_many_bodies_announce_their_minutes(monke
     This is the case for dca, and not for aba and rnea.
     """
     monkeypatch.setattr("bellcrank.graph.autodiff.SLOW_VJP_OPERATIONS", 10_000)
-    monkeypatch.setattr("bellcrank.graph.recursion_adjoint.vjp", lambda *given: None)
+    monkeypatch.setattr("bellcrank.graph.recursion_derivatives.vjp", lambda *given: None)
     graph = graphs.choose_graph(bc.zoo.chain(70), Request("forward_dynamics", "aba"), calls=True)[1]
     with pytest.warns(RuntimeWarning, match=r"12,\d\d\d operations one by one.*jvp"):
         graph.vjp(["tau"])

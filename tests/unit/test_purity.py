@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.graph import purity
+from bellcrank.graph import user_code
 
 COUNTER = itertools.count()
 GENERATOR = np.random.default_rng(0)
@@ -110,7 +110,7 @@ def test_random_starts_are_drawn_in_every_run() -> None:
 
 
 def test_slow_functions_are_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purity, "MAX_CHECKED_SECONDS", 0.0)
+    monkeypatch.setattr(user_code, "MAX_CHECKED_SECONDS", 0.0)
     counting = Remembering()
     bc.compile(counting, inputs={"x": ()})
     assert counting.calls == 1

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank import atomic_file as whole
+from bellcrank import files as whole
 from bellcrank.model import Mechanism
 from bellcrank.quoting import name_problem
 from bellcrank.record import Column, Record, Stop, description

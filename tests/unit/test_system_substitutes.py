@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank import atomic_file, memory_limits
+from bellcrank import buffers, files
 from bellcrank.emit.cpu import machine_code
 from bellcrank.sim.realtime import realtime_memory
 
@@ -67,12 +67,12 @@ def test_memory_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError(errno.ENOENT, "there is no /proc")
 
-    here = memory_limits.free_memory()
+    here = buffers.free_memory()
     monkeypatch.setattr(builtins, "open", absent)
-    total = memory_limits.free_memory()
+    total = buffers.free_memory()
     assert 0 < here <= total < float("inf")
     monkeypatch.delattr(os, "sysconf")
-    assert memory_limits.free_memory() == float("inf")
+    assert buffers.free_memory() == float("inf")
 
 
 def test_system_without_priorities_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +100,11 @@ def test_a_rename_waits_for_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         real(a, b)
 
     (tmp_path / "new").write_text("x")
-    monkeypatch.setattr(atomic_file.os, "replace", busy)
+    monkeypatch.setattr(files.os, "replace", busy)
     with pytest.raises(PermissionError):
-        atomic_file.replace(tmp_path / "new", tmp_path / "old")  # on other systems that is an error at once
-    monkeypatch.setattr(atomic_file.os, "name", "nt")
-    monkeypatch.setattr(atomic_file, "RENAME_PAUSE_SECONDS", 0.0)
-    atomic_file.replace(tmp_path / "new", tmp_path / "old")
+        files.replace(tmp_path / "new", tmp_path / "old")  # on other systems that is an error at once
+    monkeypatch.setattr(files.os, "name", "nt")
+    monkeypatch.setattr(files, "RENAME_PAUSE_SECONDS", 0.0)
+    files.replace(tmp_path / "new", tmp_path / "old")
     monkeypatch.undo()
     assert (tmp_path / "old").read_text() == "x"

@@ -328,7 +328,7 @@ def test_failing_progress_callback_is_named(tmp_path: Path) -> None:
 def test_a_table_of_points_that_does_not_fit_is_refused_before_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bellcrank.memory_limits.free_memory", lambda: 2e10)
+    monkeypatch.setattr("bellcrank.buffers.free_memory", lambda: 2e10)
     m = bc.zoo.chain(2).free("link1.mass")
     with pytest.raises(InputError, match=r"2,147,483,648 points needs 51.5 GB .* take fewer runs"):
         bc.study(m, {"link1.mass": bc.uniform(1, 2)}, runs=2**31, seconds=0.01, to=tmp_path / "s")

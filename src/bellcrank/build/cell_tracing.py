@@ -18,13 +18,12 @@ from bellcrank.build.recursion_layout import CONSTANTS_INPUT
 from bellcrank.dynamics.shared_coordinates import flatten, unflatten
 from bellcrank.dynamics.tree_sweeps import FromChildren, FromParent, Send, SendInwards, Sum
 from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
-from bellcrank.graph.graph import Graph, Shape
+from bellcrank.graph.graph import Graph, Shape, value_array
 from bellcrank.graph.recursion import PlaceTree
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
 
-Array = np.ndarray[Any, Any]
 VARYING = object()
 
 
@@ -75,14 +74,11 @@ def trace_cells(parts: Sequence[CellClass], places: PlaceTree, inputs: Sequence[
 
 def _child_classes(places: PlaceTree, groups: int) -> list[set[tuple[int, int]]]:
     """Return for each class the classes of its children, each with the child's position."""
-    class_of_place = np.empty(len(places.parent), int)
-    for run in places.runs:
-        class_of_place[run.begin : run.end] = run.cells * run.repeats
     child_classes: list[set[tuple[int, int]]] = [set() for _ in range(groups)]
     for j in range(places.children.shape[1]):
         has = places.children[:, j] >= 0
         for up, child in np.unique(
-            np.stack([class_of_place[has], class_of_place[places.children[has, j]]], axis=1), axis=0
+            np.stack([places.cell_of_place[has], places.cell_of_place[places.children[has, j]]], axis=1), axis=0
         ).tolist():
             child_classes[up].add((child, j))
     return child_classes
@@ -120,16 +116,7 @@ class _CellTracer:
 
     def _next_request(self, k: int) -> FromParent | FromChildren | Sum | None:
         """Return the request of the body after everything it has received; None where it has ended."""
-        running = self._start_body(k)
-        request = next(running)
-        try:
-            for x in self.received_values[k]:
-                sent = running.send(request.received(x))
-                assert isinstance(sent, Send | SendInwards)
-                request = next(running)
-        except StopIteration:
-            return None
-        return request  # type: ignore[no-any-return]
+        return self._run_body(k, self.received_values[k])[1]
 
     def _ground_value(self, k: int) -> Any:
         """Return the values that the ground provides to a class on it; its free constants belong to the class."""
@@ -137,19 +124,19 @@ class _CellTracer:
         assert isinstance(request, FromParent)
         return request.ground
 
-    def _sent_values(self, k: int, more: Sequence[Any]) -> list[Any]:
-        """Return the values that the body sends, by channel, and at the end its results."""
+    def _run_body(self, k: int, received: Sequence[Any]) -> tuple[list[Any], FromParent | FromChildren | Sum | None]:
+        """Return the values that the body sends, by channel, and at the end its results; and its next request."""
         running, sent = self._start_body(k), list[Any]()
         request = next(running)
         try:
-            for x in [*self.received_values[k], *more]:
+            for x in received:
                 answer = running.send(request.received(x))
                 assert isinstance(answer, Send | SendInwards)
                 sent.append(answer.value)
                 request = next(running)
         except StopIteration as end:
-            sent.append(end.value)
-        return sent
+            return [*sent, end.value], None
+        return sent, request
 
     def _settle_channel(self, request: FromParent | FromChildren | Sum) -> None:
         """Find the values that every class receives through one more channel."""
@@ -168,16 +155,13 @@ class _CellTracer:
             )  # parents, or children, come first
             waiting.discard(k)
             value = self._received_value(k, channel, outwards, template, known_constants)
-            sent = self._sent_values(k, [value])[channel]
+            sent = self._run_body(k, [*self.received_values[k], value])[0][channel]
             template = sent if template is None else template
             constants = [VARYING if isinstance(x, Node) else float(x) for x in flatten(sent)]
             for other, slot in self._receivers(k, outwards):
-                before = known_constants.get((other, slot))
-                after = (
-                    constants
-                    if before is None
-                    else [_join_constants(a, b) for a, b in zip(before, constants, strict=True)]
-                )
+                before, after = known_constants.get((other, slot)), constants
+                if before is not None:
+                    after = [_join_constants(a, b) for a, b in zip(before, constants, strict=True)]
                 if before is None or any(a is not b and a != b for a, b in zip(before, after, strict=True)):
                     known_constants[other, slot] = after
                     waiting.add(other)
@@ -214,12 +198,9 @@ class _CellTracer:
 
     def _make_cell(self, k: int) -> Cell:
         g = self.classes[k]
-        *sent, result = self._sent_values(k, [])
-        outputs = {channel_output(i): _object_array(list(flatten(x))) for i, x in enumerate(sent)} | {
-            RESULT: _object_array(list(result))
-        }
-        tape = self.tapes[k]
-        outputs = {key: _object_array([tape.value(x) for x in array]) for key, array in outputs.items()}
+        *sent, result = self._run_body(k, self.received_values[k])[0]
+        tape, sent_values = self.tapes[k], {channel_output(i): flatten(x) for i, x in enumerate(sent)}
+        outputs = {key: value_array([*map(tape.value, x)]) for key, x in {**sent_values, RESULT: result}.items()}
         cell = Cell(Graph(g.name, {}, {}, tape), tuple(self.outward_channels), g.children, g.on_ground)
         inputs: dict[str, Shape] = dict(self.shapes[k])
         for i, width in enumerate(self.channel_widths):
@@ -233,9 +214,3 @@ class _CellTracer:
 
 def _join_constants(a: Any, b: Any) -> Any:
     return a if a is not VARYING and b is not VARYING and a == b else VARYING
-
-
-def _object_array(values: Sequence[Any]) -> Array:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

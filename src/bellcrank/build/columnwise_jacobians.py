@@ -8,24 +8,25 @@ of a recursion is a recursion, and all directions together are a batch of it, in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.buffers import check_memory
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import trace_plan
+from bellcrank.build.kernel_selection import stack_wrenches
 from bellcrank.build.policy import ROLLED, Plan
 from bellcrank.build.rolled_recursion import rolled_graph
-from bellcrank.build.wrench_arguments import stack_wrenches
 from bellcrank.dynamics import Quantity, shape_of
 from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.emit.cpu.arguments import Arguments
+from bellcrank.emit.target import Signature
 from bellcrank.errors import InputError
 from bellcrank.graph.autodiff import tangent
-from bellcrank.graph.interpreter import checked_inputs
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:
@@ -58,6 +59,19 @@ class DirectionKernel:
         return np.swapaxes(products, -1, -2)
 
 
+class StateArguments(Arguments):
+    """The arguments of a quantity of a mechanism: its inputs, and the free parameters."""
+
+    def __init__(self, mechanism: Mechanism, q: Quantity) -> None:
+        inputs = {x: shape_of(x, mechanism.tree) for x in q.inputs}
+        inputs |= {"p": (len(mechanism.parameters),)} if mechanism.parameters else {}
+        self.signature, self.parameters = Signature(q.name, inputs, {}, "float64"), mechanism.parameters
+
+    def arrays(self, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arrays of a call, given by position (`positional`) or by name (`named`), by name."""
+        return {name: self._checked_array(name, x) for name, x in self._bind(positional, named).items()}
+
+
 def columnwise_function(mechanism: Mechanism, q: Quantity, plan: Plan) -> Callable[..., Any]:
     """Return a function of the inputs of `q` that computes a matrix, or the derivatives, column by column.
 
@@ -70,7 +84,7 @@ def columnwise_function(mechanism: Mechanism, q: Quantity, plan: Plan) -> Callab
     plan
         The method of the recursion (policy.columns).
     """
-    n = mechanism.nv
+    n, arguments = mechanism.nv, StateArguments(mechanism, q)
 
     @cache
     def kernels(frames: tuple[str, ...]) -> list[DirectionKernel]:
@@ -86,14 +100,13 @@ def columnwise_function(mechanism: Mechanism, q: Quantity, plan: Plan) -> Callab
     ) -> Any:
         if (wrenches is not None and q.option != "frames") or (out is not None and q.result):
             raise InputError(f"{q.name} takes no {'out' if q.result else 'wrenches'}.")
-        arrays, p = _bind_arguments(mechanism, q, positional, named)
+        arrays = arguments.arrays(positional, {**named, "parameters": parameters})
         frames, wrench = stack_wrenches(q.name, wrenches) if wrenches is not None else ((), None)
-        state = _parameter_input(mechanism, q.name, p, parameters)
-        state |= {x: array[..., None, :] for x, array in arrays.items()}
+        state = {x: array[..., None, :] for x, array in arrays.items()}
         if q.result:
             state |= {"wrench": np.asarray(wrench)[..., None, :, :]} if frames else {}
             return q.result(*(each.matrix(n, state) for each in kernels(frames)))
-        size = max(array.size for array in arrays.values())
+        size = max(arrays[x].size for x in q.inputs)
         check_memory(f"{q.name} of {mechanism.name}", 40.0 * n * max(n, size), MEMORY_HINT)
         matrix = kernels(frames)[0].matrix(n, state)
         if q.name in DERIVATIVE_MATRICES:
@@ -125,33 +138,6 @@ def _product_kernel(mechanism: Mechanism, q: Quantity, plan: Plan) -> DirectionK
     name = f"{mechanism.name}.{q.name}.x"
     graph = rolled_graph(name, tree, plan.method.name, "product", inputs, (), mechanism.parameters)
     return DirectionKernel(compile_graph(graph, name=f"{q.name}.x", parameters=mechanism.parameters), "x")
-
-
-def _parameter_input(mechanism: Mechanism, name: str, p: Any, parameters: Any) -> dict[str, Any]:
-    """Return the free parameters of a call, with an axis for the directions, which share them."""
-    if p is not None and parameters is not None:
-        raise InputError(f'{name}: give "p" or "parameters", not both.')
-    if not mechanism.parameters:
-        if p is not None or parameters is not None:
-            raise InputError(f'{name}: "{mechanism.name}" has no free parameters; leave p and parameters out.')
-        return {}
-    if p is None:
-        p = mechanism.parameters.vector({} if parameters is None else parameters, name)
-    return {"p": checked_inputs(name, {"p": (len(mechanism.parameters),)}, {"p": p})["p"][..., None, :]}
-
-
-def _bind_arguments(
-    mechanism: Mechanism, q: Quantity, positional: Sequence[Any], keywords: dict[str, Any]
-) -> tuple[dict[str, Any], Any]:
-    """Return the arrays of a call by name, and `p` or None."""
-    names = *q.inputs, "p"
-    arrays = dict(zip(names, positional, strict=False)) | keywords
-    if len(positional) > len(names) or set(arrays) - {"p"} != set(q.inputs):
-        raise InputError(
-            f"{q.name}: expected {', '.join(q.inputs)}; got {len(positional)} arrays and {sorted(keywords)}."
-        )
-    p = arrays.pop("p", None)
-    return checked_inputs(q.name, {x: shape_of(x, mechanism.tree) for x in q.inputs}, arrays), p
 
 
 def _store_result(name: str, result: Any, out: Any) -> Any:

@@ -24,7 +24,7 @@ from bellcrank import plugins, progress
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
-from bellcrank.errors import InputError, brief, unknown, warn
+from bellcrank.errors import InputError, brief, check_known, unknown, warn
 from bellcrank.model import parts
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import is_whole
@@ -119,16 +119,9 @@ def _load_cached(index: str, backend: Target) -> tuple[dict[str, Any] | None, An
 
 def _kernel_signature(job: Job, facts: Mapping[str, Any], dtype: str) -> Signature:
     columns = {key: job.columns[key] for key in facts["inputs"] if key in job.columns} if job.columns else None
-    return Signature(
-        job.name,
-        {key: tuple(shape) for key, shape in facts["inputs"].items()},
-        {key: tuple(shape) for key, shape in facts["outputs"].items()},
-        dtype,
-        facts.get("rows_per_thread") or Signature.rows_per_thread,
-        columns,
-        job.call,
-        job.doc,
-    )
+    inputs, outputs = ({key: tuple(shape) for key, shape in facts[part].items()} for part in ("inputs", "outputs"))
+    rows_per_thread = facts.get("rows_per_thread") or Signature.rows_per_thread
+    return Signature(job.name, inputs, outputs, dtype, rows_per_thread, columns, job.call, job.doc)
 
 
 TARGETS = ("cpu", "cuda")
@@ -167,8 +160,7 @@ class Where:
         object.__setattr__(self, "dtype", dtype)
         if not isinstance(self.target, str) or self.target not in TARGETS:  # an array would raise its own error
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
-        if dtype not in DTYPES:
-            raise InputError(unknown("dtype", dtype, DTYPES))
+        check_known("dtype", dtype, DTYPES)
         whole = is_whole(self.threads)
         if not whole or not 1 <= self.threads <= MAX_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bellcrank.buffers import free_memory
 from bellcrank.build.policy import ROLLED, SEGMENTS, TREE_TERMS, Strategy
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph
-from bellcrank.memory_limits import free_memory
 
 TRACE_SECONDS, COMPILE_SECONDS = 2e-5, 3e-4  # seconds per straight-line operation, to trace it and to compile it
 OPERATION_BYTES = 2_700.0  # bytes per straight-line operation while it is compiled

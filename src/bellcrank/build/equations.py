@@ -19,7 +19,7 @@ from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page
 from bellcrank.emit.equations.formula import Sheet
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
@@ -122,8 +122,7 @@ def equation_text(
     standalone
         Return a complete LaTeX document.
     """
-    if target not in TEXT_TARGETS:
-        raise InputError(unknown("target", target, TEXT_TARGETS))
+    check_known("target", target, TEXT_TARGETS)
     if digits and not 1 <= digits <= 17:
         raise InputError(f"digits is {digits!r}; expected a whole number from 1 to 17.")
     if terms < 0:
@@ -168,7 +167,6 @@ def equations(
     InputError
         If an argument is not valid, or equations of motion are requested of a mechanism with loops.
     """
-    if target not in TEXT_TARGETS:
-        raise InputError(unknown("target", target, TEXT_TARGETS))
+    check_known("target", target, TEXT_TARGETS)
     g = graphs.graph(mechanism, quantity, frame=frame) if quantity else motion_graph(mechanism)
     return equation_text(mechanism, g, target, digits, terms, frame)

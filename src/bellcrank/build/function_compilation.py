@@ -18,7 +18,7 @@ from bellcrank.build.compilation import target_of as target_of
 from bellcrank.errors import InputError, brief
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline
-from bellcrank.graph.purity import call_checked_pure
+from bellcrank.graph.user_code import call_checked_pure
 from bellcrank.nodes import Node
 from bellcrank.parameters import Parameters
 from bellcrank.quoting import name_problem

@@ -33,7 +33,7 @@ from bellcrank.build.compilation import (
     uses_several_cores,
 )
 from bellcrank.build.compilation import target_of as target_of
-from bellcrank.build.wrench_arguments import kernel_with_wrenches
+from bellcrank.build.kernel_selection import kernel_with_wrenches
 from bellcrank.dynamics import METHODS, Method, Quantity, quantity
 from bellcrank.dynamics.quantities import INPUTS, POSITIONS
 from bellcrank.dynamics.quantity_requests import Request, check_request

@@ -190,12 +190,9 @@ def _sort_classes(groups: Sequence[LinkClass], order: Array) -> list[LinkClass]:
     rank[order] = np.arange(len(order))
     sorted_classes = []
     for g in groups:
-        permutation = np.argsort(rank[g.members], kind="stable")
-        sorted_classes.append(
-            replace(
-                g, members=g.members[permutation], table=g.table[permutation], free_values=g.free_values[permutation]
-            )
-        )
+        by_place = np.argsort(rank[g.members], kind="stable")
+        members, table, free_values = g.members[by_place], g.table[by_place], g.free_values[by_place]
+        sorted_classes.append(replace(g, members=members, table=table, free_values=free_values))
     return sorted_classes
 
 

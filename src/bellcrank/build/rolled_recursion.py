@@ -41,17 +41,16 @@ from bellcrank.dynamics.shared_coordinates import (
 )
 from bellcrank.dynamics.tree_sweeps import Body, BodyFrames, Ground, ground_of
 from bellcrank.graph.cells import Cell
-from bellcrank.graph.graph import Graph, Shape, trace
+from bellcrank.graph.graph import Array, Graph, Shape, trace
 from bellcrank.graph.recursion import PlaceTree, Recursion
 from bellcrank.model import Tree
 from bellcrank.model.joints import SHIPPED
 from bellcrank.model.joints.modal import ModalJoint
 from bellcrank.model.tree import Link
 from bellcrank.parameters import Parameters, has_free
-from bellcrank.scalar import Scalar
+from bellcrank.scalar import Scalar, ordered_sum
 from bellcrank.spatial.vector import ZERO, Mat, Vec, vec
 
-Array = np.ndarray[Any, Any]
 LOOP_QUANTITIES = ("forward_dynamics", "inverse_dynamics", "reactions")  # quantities that loops change
 NO_PARAMETERS = Parameters()
 # Quantities that depend on springs.
@@ -62,7 +61,7 @@ def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
     """Return whether a recursion over bodies exists for the quantity.
 
     The method must be defined body by body, and the tree must have no element that involves more than neighbouring
-    bodies. Springs, which act on frames, are added to the quantities that depend on them (rolled_springs.py); loops
+    bodies. Springs, which act on frames, are added to the quantities that depend on them (independent_loops.py); loops
     change few quantities, and the others are those of the tree (dynamics/loops/loop_layer.py).
 
     Parameters
@@ -81,11 +80,9 @@ def is_rollable(tree: Tree, method: str, quantity: str) -> bool:
     ):
         return False
     how = BODY_QUANTITIES[method, quantity].coupled
-    return (
-        not tree.coupled
-        or how == OWN_COORDINATES
-        or (how == SHARED_COORDINATES and collect_shared_coordinates(tree) is not None)
-    )
+    if not tree.coupled or how == OWN_COORDINATES:
+        return True
+    return how == SHARED_COORDINATES and collect_shared_coordinates(tree) is not None
 
 
 def count_classes(tree: Tree) -> int:
@@ -157,21 +154,15 @@ def rolled_graph(
         `reference` of a quantity that takes one.
     """
     if tree.springs and quantity in SPRING_QUANTITIES:
-        from bellcrank.build.rolled_springs import graph_with_springs  # only springs need it
+        from bellcrank.build.independent_loops import graph_with_springs  # only springs need it
 
         return graph_with_springs(name, tree, method, quantity, inputs, frames, parameters)
     body_quantity, relevant_tree = BODY_QUANTITIES[method, quantity], path_tree(tree, frame) if frame else tree
     seen_frames = [frame] if frame else [link.name for link in tree.links] if body_quantity.owner == FRAMES else []
     shared_inputs = dict.fromkeys(body_quantity.shared_inputs, 3)
-    request = LayoutRequest(
-        frames,
-        seen_frames,
-        body_quantity.oriented,
-        body_quantity.owner,
-        math.prod(body_quantity.shape),
-        body_quantity.coupled == SHARED_COORDINATES,
-        shared_inputs,
-    )
+    width, coupled = math.prod(body_quantity.shape), body_quantity.coupled == SHARED_COORDINATES
+    oriented, owner = body_quantity.oriented, body_quantity.owner
+    request = LayoutRequest(frames, seen_frames, oriented, owner, width, coupled, shared_inputs)
     shapes = {**inputs, **{x: (size,) for x, size in shared_inputs.items()}}
     shape = _result_shape(relevant_tree, body_quantity, bool(frame))
     recursion_graph = recursion(
@@ -181,19 +172,18 @@ def rolled_graph(
         body_quantity.finish or body_quantity.shared_inputs or (body_quantity.owner == COLUMNS and shape[1] < tree.nv)
     ):
         return recursion_graph
-    shared_graphs = {
-        x: rolled_graph(
-            f"{name}.{source}", tree, method_of(source), source, _input_shapes(source, inputs), (), parameters
-        )
-        for x, source in body_quantity.shared_inputs.items()
-    }
+    shared_graphs = {}
+    for x, source in body_quantity.shared_inputs.items():
+        own = {k: inputs[k] for k in QUANTITIES[source].inputs}
+        shared_graphs[x] = rolled_graph(f"{name}.{source}", tree, method_of(source), source, own, (), parameters)
     free = {"p": parameters.leaves} if parameters else {}
 
     def quantity_of_inputs(**given: Any) -> dict[str, Any]:
-        more = {x: g.call(**{k: given[k] for k in g.inputs if k in given}, **free) for x, g in shared_graphs.items()}
-        values = recursion_graph.call(
-            **given, **{x: y[body_quantity.shared_inputs[x]] for x, y in more.items()}, **free
-        )[quantity]
+        more = {}
+        for x, g in shared_graphs.items():
+            results = g.call(**{k: given[k] for k in g.inputs if k in given}, **free)
+            more[x] = results[body_quantity.shared_inputs[x]]
+        values = recursion_graph.call(**given, **more, **free)[quantity]
         return {quantity: _quantity_values(tree, relevant_tree, body_quantity, values)}
 
     return trace(name, quantity_of_inputs, inputs, parameters)
@@ -202,10 +192,6 @@ def rolled_graph(
 def method_of(quantity: str) -> str:
     """Return the first method that defines `quantity` body by body."""
     return next(method for method, known_quantity in BODY_QUANTITIES if known_quantity == quantity)
-
-
-def _input_shapes(quantity: str, inputs: dict[str, Shape]) -> dict[str, Shape]:
-    return {x: inputs[x] for x in QUANTITIES[quantity].inputs}
 
 
 def _result_shape(tree: Tree, body_quantity: BodyQuantity, one: bool) -> Shape:
@@ -222,7 +208,7 @@ def _quantity_values(tree: Tree, stretch: Tree, body_quantity: BodyQuantity, val
     if body_quantity.owner == SUM:
         assert body_quantity.finish is not None
         rows = values.reshape(-1, *body_quantity.shape)
-        return body_quantity.finish(tree, [_sum_terms(column) for column in rows.T])
+        return body_quantity.finish(tree, [ordered_sum(column) for column in rows.T])
     if body_quantity.owner == COLUMNS and body_quantity.finish is not None:
         values = np.array([body_quantity.finish(tree, row) for row in values], dtype=object)
     if body_quantity.owner == COLUMNS:
@@ -230,13 +216,6 @@ def _quantity_values(tree: Tree, stretch: Tree, body_quantity: BodyQuantity, val
         matrix[:, coordinate_columns(stretch)] = values
         return matrix
     return values
-
-
-def _sum_terms(terms: Sequence[Scalar]) -> Scalar:
-    total = terms[0]
-    for x in terms[1:]:
-        total = total + x
-    return total
 
 
 def frame_graph(name: str, tree: Tree, frames: Sequence[str], parameters: Collection[str], width: int) -> Graph:
@@ -299,11 +278,8 @@ def recursion(
     for g in layout.groups:
         link, vectors = _shared_link(g, layout.shared)
         ground, pushed, seen = _class_constants(tree, g, request, vectors)
-        options = (
-            body_options
-            | ({"pushed": pushed} if request.wrench_frames else {})
-            | ({"seen": seen} if request.seen_frames else {})
-        )
+        options = body_options | ({"pushed": pushed} if request.wrench_frames else {})
+        options |= {"seen": seen} if request.seen_frames else {}
         input_sizes = {**request.shared, **({WRENCH_INPUT: 6 * len(pushed.points)} if WRENCH_INPUT in inputs else {})}
         input_sizes |= _input_sizes(g, layout.shared, [x for x in inputs if x not in input_sizes])
         start = partial(_start_body, body, partial(Body, link=link, ground=ground, **options), list(inputs))
@@ -351,18 +327,12 @@ def _class_constants(
     ground = ground_of(tree)
     if has_free(tree.gravity):  # only bodies on the ground use it
         ground = replace(ground, gravity=vectors.pop() if g.on_ground else ZERO)
-    wrench_frame_count = _count_wrench_frames(tree, g, request)
-    frame_vectors = vectors[wrench_frame_count:]
+    pushed_count = sum(tree.frames[name][0] == int(g.members[0]) for name in request.wrench_frames)
+    pushed, frame_vectors = BodyFrames(vectors[:pushed_count]), vectors[pushed_count:]
     if not request.with_rotation:
-        return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors)
+        return ground, pushed, BodyFrames(frame_vectors)
     axes = [Mat(*frame_vectors[i + 1 : i + 4]) for i in range(0, len(frame_vectors), 4)]
-    return ground, BodyFrames(vectors[:wrench_frame_count]), BodyFrames(frame_vectors[::4], axes)
-
-
-def _count_wrench_frames(tree: Tree, g: LinkClass, request: LayoutRequest) -> int:
-    """Return how many frames with wrenches each body of the class has."""
-    first = int(g.members[0])
-    return sum(tree.frames[name][0] == first for name in request.wrench_frames)
+    return ground, pushed, BodyFrames(frame_vectors[::4], axes)
 
 
 def with_free_constants(

@@ -17,7 +17,7 @@ from bellcrank.build.compilation import uses_several_cores
 from bellcrank.dynamics import Method
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.emit.target import Target
-from bellcrank.errors import InputError, unknown, warn
+from bellcrank.errors import InputError, check_known, unknown, warn
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine, Schedule, Tasks, list_schedule, list_scheduling
@@ -96,9 +96,7 @@ def _split_machine_name(name: str) -> tuple[str, str | None]:
 
 
 def _threads_machine(numbers: str | None, kind: str) -> Machine:
-    from bellcrank.emit.cores import (
-        multicore_kernel as threads,  # imported here because it loads a compiler, to measure costs
-    )
+    from bellcrank.emit.cores import multicore_kernel as threads  # loads a compiler, to measure costs
 
     if kind:
         raise InputError(f'machine "threads" has costs measured on this computer; leave out kind "{kind}".')
@@ -269,8 +267,7 @@ def _strategy_schedule(m: Mechanism, strategy: str, control: str, machine: str |
     """Return the best schedule by strategies; by default on three transputers, as in the paper."""
     names = [name.strip() for name in re.split(r"[+,]", strategy)]
     for name in names:
-        if name not in CUTS:
-            raise InputError(unknown("strategy", name, CUTS) + _papers_hint(bool(CUTS)))
+        check_known("strategy", name, CUTS, advice=_papers_hint(bool(CUTS)))
     target_machine = _checked_machine(machine or "complete:3", kind or "t800", m.nv)
     schedules = [list_schedule(tasks, target_machine) for tasks in CUTS[names[0]](m, names, control)]
     return MethodSchedule(" + ".join(names), min(schedules, key=lambda s: s.makespan))

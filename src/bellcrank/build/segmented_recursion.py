@@ -24,13 +24,12 @@ from bellcrank.dynamics.quantities import POSITIONS
 from bellcrank.dynamics.recursion.link_classes import LinkClass, link_classes, periodic_runs
 from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, Ground, Vector
 from bellcrank.graph.cells import RESULT
-from bellcrank.graph.graph import Shape
+from bellcrank.graph.graph import Array, Shape
 from bellcrank.graph.recursion import Recursion
 from bellcrank.model import Tree
 from bellcrank.model.tree import Link
 from bellcrank.spatial.vector import IDENTITY, ZERO, Vec
 
-Array = np.ndarray[Any, Any]
 CONNECTORS = ("join", "near", "far", "end")  # places that are not bodies; ports are named after the half they select
 
 

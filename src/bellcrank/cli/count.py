@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bellcrank.buffers import check_memory
 from bellcrank.cli import app, load_mechanism, screen
 from bellcrank.cli.options import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MechanismArg, MethodOpt, option
 from bellcrank.cli.screen import TableColumn, numbers, texts
@@ -15,7 +16,6 @@ from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, qu
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 
 if TYPE_CHECKING:

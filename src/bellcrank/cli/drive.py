@@ -18,7 +18,7 @@ from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.errors import InputError, check_known
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import visible
 from bellcrank.sim.realtime.deadlines import full_text, one_line, summary
 

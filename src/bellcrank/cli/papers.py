@@ -16,13 +16,13 @@ from typing import Annotated, Any
 import typer
 
 import bellcrank as bc
-from bellcrank.atomic_file import write_text
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, texts, write_pages
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
+from bellcrank.files import write_text
 from bellcrank.text_table import Table
 
 NamesArg = Annotated[

@@ -22,8 +22,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bellcrank.atomic_file import write_text
 from bellcrank.errors import InputError
+from bellcrank.files import write_text
 from bellcrank.quoting import visible
 
 COLUMN_GAP = 2

@@ -10,11 +10,11 @@ import numpy as np
 import typer
 
 import bellcrank as bc
-from bellcrank.atomic_file import check_writable
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import assignments_of, closed, option
 from bellcrank.cli.screen import TableColumn, check_ours, numbers, page_path, texts
 from bellcrank.errors import InputError, check_known
+from bellcrank.files import check_writable
 from bellcrank.model import Mechanism
 from bellcrank.quoting import shell
 from bellcrank.record import Record

@@ -17,9 +17,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from bellcrank import plugins
-from bellcrank.code_timestamp import IMPORT_TIME_NS
 from bellcrank.content_digest.distributions import distribution_version, folder_files
 from bellcrank.errors import InputError
+from bellcrank.process_state import IMPORT_TIME_NS
 from bellcrank.version import __version__
 
 DECOMPOSED_PACKAGES: set[str] = set()  # packages identified by what is in memory, wherever they are installed

@@ -21,8 +21,8 @@ from typing import Any
 from bellcrank.dynamics.frame_pairs import spring_torque
 from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
+from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, step
-from bellcrank.single_evaluation import evaluated_once
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec

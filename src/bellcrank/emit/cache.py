@@ -26,8 +26,8 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from bellcrank.code_timestamp import IMPORT_TIME_NS
 from bellcrank.errors import brief, warn
+from bellcrank.process_state import IMPORT_TIME_NS
 from bellcrank.quoting import single_line
 
 POSIX = hasattr(os, "getuid")

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit import cache as store
-from bellcrank.single_evaluation import EVALUATION_LOCK
-from bellcrank.syntax_trees import syntax_tree
+from bellcrank.process_state import EVALUATION_LOCK, syntax_tree
 
 PACKAGE_NAME = __name__.partition(".")[0]
 SCALAR_TYPES = (type(None), bool, int, float, complex, str, bytes)

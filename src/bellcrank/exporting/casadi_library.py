@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.atomic_file import write_atomically
 from bellcrank.emit.c.c99 import build_routines, routines_code
 from bellcrank.emit.c.routine import MAX_NAME_LENGTH, Routine, unique_name
 from bellcrank.errors import InputError
 from bellcrank.exporting.compilers import compile_library, host_platform
 from bellcrank.exporting.export_content import JACOBIAN_REMEDY, Export, announce_cost, jacobian_operations
+from bellcrank.files import write_atomically
 from bellcrank.graph import Graph
 from bellcrank.graph.inline import copy_to_tape, inline
 from bellcrank.nodes.node import Node

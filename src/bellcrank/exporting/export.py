@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.atomic_file import check_writable, path_of
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.c.routine import REAL_TYPES
 from bellcrank.errors import InputError, check_known
@@ -17,6 +16,7 @@ from bellcrank.exporting.export_content import export_content, ignore_progress, 
 from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.exporting.webassembly import write_wasm
+from bellcrank.files import check_writable, path_of
 from bellcrank.quoting import name_problem
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run_arguments import duration

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bellcrank.buffers import free_memory
 from bellcrank.build import compile_time_forecast as forecasts
 from bellcrank.build import graphs
 from bellcrank.build.compilation import Where
@@ -24,7 +25,6 @@ from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import InputError, brief, warn
 from bellcrank.graph import Graph, Program
-from bellcrank.memory_limits import free_memory
 from bellcrank.model import Mechanism
 from bellcrank.quoting import quoted_name
 from bellcrank.sim.program.events import Event

@@ -14,7 +14,6 @@ from typing import IO
 
 import numpy as np
 
-from bellcrank.atomic_file import write_atomically
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.c.package import Package
 from bellcrank.emit.cpu.thread_pool import run_on_threads
@@ -23,6 +22,7 @@ from bellcrank.exporting import compilers, fmi_xml
 from bellcrank.exporting.compilers import PLATFORMS, host_platform
 from bellcrank.exporting.export_content import FMU_COST_FACTOR, Export, announce_cost, ignore_progress
 from bellcrank.exporting.fmi_xml import FmiVariables
+from bellcrank.files import write_atomically
 from bellcrank.graph import Graph, Ports
 from bellcrank.graph.autodiff import tangent
 from bellcrank.graph.inline import copy_to_tape, inline

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from bellcrank.atomic_file import remove_abandoned, shortened
 from bellcrank.errors import InputError
+from bellcrank.files import remove_abandoned, shortened
 
 TEMPORARY_SUFFIXES = (".part", ".old")  # suffixes of the folder being written and of the one being replaced
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError, brief
-from bellcrank.file_reading import read_bytes
+from bellcrank.files import read_bytes
 from bellcrank.forces.element import Between, Triple, WrenchAndRates, cross, dot, power
 from bellcrank.forces.shapes import Terrain, tangent_plane_height
 from bellcrank.parameters.validation import one_number

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, check_known
 from bellcrank.formats.flexible_bodies import BEAM_MOTIONS
 from bellcrank.formats.number_checks import number, vector
@@ -27,7 +28,6 @@ from bellcrank.model.outline import LOAD_NAMES, BeamSlice, NamedSection, Outline
 from bellcrank.model.parts import Array, matrix, triple
 from bellcrank.parameters import nominal
 from bellcrank.quoting import name_problem
-from bellcrank.sequences import sequence_elements
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.beam_sections import BeamPiece, drawn_slices, section_outline, section_slice
 from bellcrank.structures.modes import Moments

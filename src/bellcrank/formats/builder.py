@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_methods
+from bellcrank.argument_errors import explain_methods, sequence_elements
 from bellcrank.errors import ModelError, check_known, unknown
 from bellcrank.formats.builder_parts import GROUND, LoopEnd, body_loop, cut_loops, joint_coupling, spring_with_frames
 from bellcrank.formats.flexible_bodies import FlexibleBodies
@@ -28,7 +28,6 @@ from bellcrank.model.joints import KINDS
 from bellcrank.model.joints.modal import MODAL_PREFIX
 from bellcrank.model.part_checks import checked_level
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, ORIGIN, Number, matrix, triple
-from bellcrank.sequences import sequence_elements
 
 
 @explain_methods("__init__", "body", "build", "close", "frame", "joint", "loop", "spring")

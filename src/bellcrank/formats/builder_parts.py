@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, check_known
 from bellcrank.formats.number_checks import axes_along, number, vector
 from bellcrank.model import Body, Frame, Joint, Loop, ReportLine, Spring, part_checks
@@ -19,7 +20,6 @@ from bellcrank.model.outline import Outline
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, Matrix, Number, Triple, matrix, triple, with_unit_axes
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
-from bellcrank.sequences import sequence_elements
 
 if TYPE_CHECKING:
     from bellcrank.formats.beam_bodies import PlacedModal

@@ -39,9 +39,9 @@ from bellcrank.formats.mjcf_model import (
 )
 from bellcrank.formats.mjcf_report import report_lines, unknown_fields
 from bellcrank.formats.urdf_loops import coupling
+from bellcrank.lazy_import import optional_import
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.parts import EQUATIONS, Array, Body, Frame, Joint, Limits, Loop, ReportLine, matrix, triple
-from bellcrank.optional_imports import optional_import
 
 CONNECT, WELD, JOINT = 0, 1, 2  # of mjtEq
 SITE = 6  # of mjtObj

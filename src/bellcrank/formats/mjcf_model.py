@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ReadError
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import Array, ReportLine
 from bellcrank.model.quaternion import rotation_matrix
-from bellcrank.optional_imports import optional_import
 
 # Kind of element -> field of the model with the addresses of their names.
 NAME_ADDRESS_FIELDS = {

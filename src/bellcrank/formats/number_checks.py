@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import InputError, ModelError, brief
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Matrix, Number, Triple, matrix, triple
 from bellcrank.model.pose import orthonormal_axes, perpendicular
 from bellcrank.parameters import Free, has_free, nominal
 from bellcrank.scalar import cos, is_real, sin
-from bellcrank.sequences import sequence_elements
 
 QUARTER_TURN = math.pi / 2
 RIGHT_ANGLES = 1e-8  # rad: an angle of a file this close to a quarter turn is taken as exact

@@ -38,9 +38,9 @@ from bellcrank.errors import InputError, ReadError, brief, check_known
 from bellcrank.formats import robot_file_bytes
 from bellcrank.formats.number_checks import AngleReader, axes_along
 from bellcrank.formats.xml_elements import XmlElement
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, matrix, triple
-from bellcrank.optional_imports import optional_import
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.

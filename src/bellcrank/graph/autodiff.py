@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, unknown, warn
-from bellcrank.graph import derivative, recursion_adjoint, recursion_tangent
-from bellcrank.graph.graph import Graph, value_array
+from bellcrank.errors import InputError, check_known, warn
+from bellcrank.graph import derivative, recursion_derivatives
+from bellcrank.graph.graph import Array, Graph, mapped_outputs, value_array
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
@@ -23,7 +23,6 @@ from bellcrank.nodes.tape import Tape
 
 MAX_VARIATION_NUMBERS = 10_000_000  # rates of all directions; more would take minutes and gigabytes
 
-Array = np.ndarray[Any, Any]
 # Operations whose vjp takes more than half a minute, and seconds per operation.
 SLOW_VJP_OPERATIONS, COMPILE_SECONDS_PER_OPERATION = 150_000, 2e-4
 
@@ -42,19 +41,10 @@ def jvp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
     for x in names:
         _check_unused(graph, f"d_{x}")
     if isinstance(graph, Recursion):  # the result is a recursion, too: nothing is written out
-        return recursion_tangent.jvp(graph, names)
-    if any(g.opaque for g in graph.calls):
-        moving = tangent(graph, names)
-        return Graph(f"{graph.name}.jvp", moving.inputs, {**graph.outputs, **moving.outputs}, graph.tape)
-    g = without_calls(graph)
-    moves = {x: _new_input(g, f"d_{x}", g.inputs[x]) for x in names}
-    seeds = {g.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)}
-    outputs = dict(g.outputs)
-    for y, array in g.outputs.items():
-        outputs[f"d_{y}"] = value_array(
-            [row[0] for row in derivative.forward_along(g.nodes, list(array.flat), seeds, 1)], array.shape
-        )
-    return Graph(f"{g.name}.jvp", {**g.inputs, **{f"d_{x}": g.inputs[x] for x in names}}, outputs, g.tape)
+        return recursion_derivatives.jvp(graph, names)
+    g = graph if any(called.opaque for called in graph.calls) else without_calls(graph)
+    moving = tangent(g, names)
+    return Graph(f"{g.name}.jvp", moving.inputs, {**g.outputs, **moving.outputs}, g.tape)
 
 
 def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Graph] | None = None) -> Graph:
@@ -73,18 +63,17 @@ def tangent(graph: Graph, wrt: Sequence[str] = (), known_tangents: dict[int, Gra
     """
     names = _names(graph, wrt)
     if isinstance(graph, Recursion):
-        return recursion_tangent.tangent(graph, names)
+        return recursion_derivatives.tangent(graph, names)
     tangent_of = _tangent_cache({} if known_tangents is None else known_tangents)
-    rate_names = recursion_tangent.rate_names(graph.inputs, names)
+    rate_names = recursion_derivatives.rate_names(graph.inputs, names)
     moves = {x: graph.tape.inputs(d, graph.inputs[x]) for x, d in rate_names.items()}
-    nodes = graph.nodes
-    seeds = {graph.tape.node("input", x, i).serial: d for x, array in moves.items() for i, d in enumerate(array.flat)}
-    rates = derivative.forward_sweep(nodes, seeds, tangent_of)
+    nodes, rows = graph.nodes, [x for array in graph.outputs.values() for x in array.flat]
+    seeds = {
+        graph.tape.node("input", x, i).serial: {0: d} for x, array in moves.items() for i, d in enumerate(array.flat)
+    }
+    rates = iter(derivative.forward_along(nodes, rows, seeds, 1, tangent_of))
     outputs = {
-        f"d_{y}": value_array(
-            [rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in array.flat], array.shape
-        )
-        for y, array in graph.outputs.items()
+        f"d_{y}": value_array([next(rates)[0] for _ in array.flat], array.shape) for y, array in graph.outputs.items()
     }
     inputs = {**graph.inputs, **{d: graph.inputs[x] for x, d in rate_names.items()}}
     return Graph(f"{graph.name}.tangent", inputs, outputs, graph.tape)
@@ -112,7 +101,7 @@ def vjp(graph: Graph, wrt: Sequence[str] = ()) -> Graph:
         Inputs of the gradient; all unless given.
     """
     g, names = graph, _names(graph, wrt)
-    if isinstance(g, Recursion) and (adjoint := recursion_adjoint.vjp(g, names)) is not None:
+    if isinstance(g, Recursion) and (adjoint := recursion_derivatives.vjp(g, names)) is not None:
         return adjoint
     if g.opaque and (operations := g.count().arithmetic) > SLOW_VJP_OPERATIONS:
         warn(
@@ -151,8 +140,7 @@ def jacobian(graph: Graph, of: str, wrt: str, mode: str) -> Graph:
     """
     _checked_name(graph, of, graph.outputs)
     _checked_name(graph, wrt, graph.inputs)
-    if mode not in ("auto", *derivative.MODES):
-        raise InputError(unknown("mode", mode, ["auto", *derivative.MODES]))
+    check_known("mode", mode, ["auto", *derivative.MODES])
     shape = graph.inputs[wrt]
     columns = list(graph.tape.inputs(wrt, shape).flat)
     rows = list(graph.outputs[of].flat)
@@ -224,13 +212,9 @@ def _rates_by_calls(
     """Return the rates of the rows, direction by direction, with one tangent call per call and direction."""
     columns = []
     for j in range(directions):
-        rates = derivative.forward_sweep(
-            graph.nodes,
-            {k: rates_by_direction[j] for k, rates_by_direction in seeds.items() if j in rates_by_direction},
-            tangent_of,
-        )
-        columns.append([rates.get(x.serial, 0.0) if isinstance(x, Node) else 0.0 for x in rows])
-    return [list(row) for row in zip(*columns, strict=True)]
+        moving = {k: {0: rates[j]} for k, rates in seeds.items() if j in rates}
+        columns.append(derivative.forward_along(graph.nodes, rows, moving, 1, tangent_of))
+    return [[x for (x,) in row] for row in zip(*columns, strict=True)]
 
 
 def along(graph: Graph, moves: Mapping[str, Array], of: Sequence[str]) -> dict[str, Array]:
@@ -307,10 +291,7 @@ def with_known_values(graph: Graph, name: str, nodes: Sequence[Node]) -> Graph:
         if node.serial not in known:
             args = [known[a.serial] if isinstance(a, Node) else a for a in node.args]
             known[node.serial] = tape.node(node.op, *args)
-    outputs = {
-        key: value_array([known[x.serial] if isinstance(x, Node) else x for x in array.flat], array.shape)
-        for key, array in graph.outputs.items()
-    }
+    outputs = mapped_outputs(graph, lambda x: known[x.serial])
     return Graph(graph.name, {**graph.inputs, name: (len(nodes),)}, outputs, tape)
 
 
@@ -321,9 +302,7 @@ def _names(graph: Graph, wrt: Sequence[str]) -> list[str]:
 
 def _checked_name(graph: Graph, name: str, names: Mapping[str, Any]) -> str:
     """Return the name if it exists; raise InputError with the known names if not."""
-    if not isinstance(name, str) or name not in names:
-        what = "input" if names is graph.inputs else "output"
-        raise InputError(f"{graph.name}: {unknown(what, name, names)}")
+    check_known("input" if names is graph.inputs else "output", name, names, graph.name)
     return name
 
 

@@ -125,14 +125,11 @@ def loop_fission(cell: Cell, wanted: Sequence[Sequence[bool]]) -> CellLoops:
     dependent = _dependent_nodes(g)
     # These sines and cosines can be computed before all loops.
     independent_sines = [n for n in g.nodes if n.op in ("sin", "cos") and n.serial not in dependent]
-    angles = {
-        a.serial: i for i, a in enumerate({n.operands[0].serial: n.operands[0] for n in independent_sines}.values())
-    }
+    angle_index = {a: i for i, a in enumerate(dict.fromkeys(n.operands[0] for n in independent_sines))}
     sine_operands = {
-        n.serial: CellOperand("sine" if n.op == "sin" else "cosine", "", angles[n.operands[0].serial])
+        n.serial: CellOperand("sine" if n.op == "sin" else "cosine", "", angle_index[n.operands[0]])
         for n in independent_sines
     }
-    angle_index = {n.operands[0]: angles[n.operands[0].serial] for n in independent_sines}
     return _LoopFission(g, sine_operands).split(_loop_results(g, loops, wanted), angle_index, loops)
 
 

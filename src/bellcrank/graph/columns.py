@@ -155,10 +155,7 @@ def _live_columns(graph: Graph, known: bool, apart: bool) -> list[_LiveColumns]:
         live_results = np.array(
             [[_is_live(x, live) or _is_live(_negated_operand(x), live) for x in row] for row in note.results]
         )
-        columns, rows = (
-            np.flatnonzero(live_results.any(axis=1)).tolist(),
-            np.flatnonzero(live_results.any(axis=0)).tolist(),
-        )
+        columns, rows = (np.flatnonzero(live_results.any(axis=axis)).tolist() for axis in (1, 0))
         if len(columns) >= MIN_COLUMNS:
             first = [note.results[k][rows[0]] for k in columns]
             parts += [

@@ -19,6 +19,7 @@ from bellcrank.nodes.ops import OPS, PLUMBING
 from bellcrank.scalar import step
 
 Matrix = list[list[Value]]
+Rates = dict[int, dict[int, Value]]  # by serial number and direction
 
 
 def _partials(node: Node) -> list[tuple[Node, Value]]:
@@ -53,9 +54,15 @@ def forward(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node
 
 
 def forward_along(
-    nodes: Sequence[Node], rows: Sequence[Value], seeds: Mapping[int, Mapping[int, Value]], directions: int
+    nodes: Sequence[Node],
+    rows: Sequence[Value],
+    seeds: Mapping[int, Mapping[int, Value]],
+    directions: int,
+    tangent: Callable[[Any], Any] | None = None,
 ) -> Matrix:
     """Return the rates of the rows when the inputs move in several directions.
+
+    A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
 
     Parameters
     ----------
@@ -67,69 +74,46 @@ def forward_along(
         For each input that moves, by serial number: its rate in each direction.
     directions
         Number of directions.
-    """
-    tangents: dict[int, dict[int, Value]] = {}
-    for node in nodes:
-        step(f"d {node.label}")
-        if node.op == "input":
-            tangents[node.serial] = dict(seeds.get(node.serial, {}))
-            continue
-        total: dict[int, Value] = {}
-        if node.op in SELECTIONS:
-            yes, no = (tangents[a.serial] if isinstance(a, Node) else {} for a in node.args[-2:])
-            total = {j: _selected_rate(node, yes.get(j, 0.0), no.get(j, 0.0)) for j in {**yes, **no}}
-        for a, slope in _partials(node) if node.op not in SELECTIONS else ():
-            for j, t in tangents[a.serial].items():
-                total[j] = total[j] + slope * t if j in total else slope * t
-        tangents[node.serial] = total
-    return [[tangents[y.serial].get(j, 0.0) if isinstance(y, Node) else 0.0 for j in range(directions)] for y in rows]
-
-
-def forward_sweep(nodes: Sequence[Node], seeds: Mapping[int, Value], tangent: Callable[[Any], Any]) -> dict[int, Value]:
-    """Return the rates of all nodes that move, by serial number.
-
-    A call is differentiated by a call of the tangent of the called graph, whose code then exists once.
-
-    Parameters
-    ----------
-    nodes
-        All nodes, in topological order.
-    seeds
-        Rates of the inputs that move, by serial number.
     tangent
-        Function that gives the tangent graph of a called graph.
+        Function that gives the tangent graph of a called graph; without it calls are an error.
     """
-    rates = dict[int, Value]()
-    result_rates: dict[int, list[Value]] = {}  # rates of the results of a call, by its serial
+    rates: Rates = {}
+    result_rates: dict[int, dict[int, list[Value]]] = {}  # those of the results of a call, by its serial number
     for node in nodes:
         step(f"d {node.label}")
         if node.op == "input":
-            terms = [seeds[node.serial]] if node.serial in seeds else []
-        elif node.op == "call":
+            rates[node.serial] = dict(seeds.get(node.serial, {}))
+        elif node.op == "call" and tangent is not None:
             function, *arguments = node.args
-            moves = [rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in arguments]
-            if any(isinstance(x, Node) or x != 0.0 for x in moves):
-                result_rates[node.serial] = node.tape.call(tangent(function), *arguments, *moves)
-            continue
-        elif node.op == "result":
+            results = result_rates[node.serial] = dict[int, list[Value]]()
+            for j in range(directions):
+                moves = [_rate(rates, a, j) for a in arguments]
+                if any(isinstance(x, Node) or x != 0.0 for x in moves):
+                    results[j] = node.tape.call(tangent(function), *arguments, *moves)
+        elif node.op == "result" and tangent is not None:
             call, k = node.args
-            terms = [result_rates[call.serial][k]] if call.serial in result_rates else []
+            rates[node.serial] = {j: results[k] for j, results in result_rates[call.serial].items()}
         else:
-            terms = _rate_terms(node, rates)
-        if terms:
-            total = terms[0]
-            for term in terms[1:]:
-                total = total + term
-            rates[node.serial] = total
-    return rates
+            rates[node.serial] = _operation_rates(node, rates)
+    return [[_rate(rates, y, j) for j in range(directions)] for y in rows]
 
 
-def _rate_terms(node: Node, rates: Mapping[int, Value]) -> list[Value]:
-    """Return the contributions of the arguments' rates to the rate of an operation; none if no argument moves."""
-    if node.op not in SELECTIONS:
-        return [slope * rates[a.serial] for a, slope in _partials(node) if a.serial in rates]
-    yes, no = (rates.get(a.serial, 0.0) if isinstance(a, Node) else 0.0 for a in node.args[-2:])
-    return [_selected_rate(node, yes, no)] if any(a.serial in rates for a in node.operands[-2:]) else []
+def _rate(rates: Rates, x: Value, j: int) -> Value:
+    """Return the rate of a value in direction j."""
+    return rates[x.serial].get(j, 0.0) if isinstance(x, Node) else 0.0
+
+
+def _operation_rates(node: Node, rates: Rates) -> dict[int, Value]:
+    """Return the rates of an operation in the directions in which its arguments move."""
+    if node.op in SELECTIONS:
+        yes, no = node.args[-2:]
+        moving = {j: None for a in (yes, no) if isinstance(a, Node) for j in rates[a.serial]}
+        return {j: _selected_rate(node, _rate(rates, yes, j), _rate(rates, no, j)) for j in moving}
+    total: dict[int, Value] = {}
+    for a, slope in _partials(node):
+        for j, t in rates[a.serial].items():
+            total[j] = total[j] + slope * t if j in total else slope * t
+    return total
 
 
 def reverse(nodes: Sequence[Node], rows: Sequence[Value], columns: Sequence[Node]) -> Matrix:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, TraceError, brief, unknown
-from bellcrank.graph import critical_path, graph_text, interpreter
+from bellcrank.graph import graph_text, interpreter
 from bellcrank.lazy_import import lazy_import
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.ops import COMPARISONS, KINDS, OPS, PLUMBING
@@ -143,7 +143,7 @@ class Graph:
         float
             Sum of the costs of all operations.
         """
-        weight = critical_path.operation_costs(cost)
+        weight = interpreter.operation_costs(cost)
         return sum(node.args[0].work(cost) if node.op == "call" else weight[node.op] for node in self.nodes)
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
@@ -159,7 +159,7 @@ class Graph:
         float
             Sum of the costs along the path.
         """
-        return max(critical_path.finish_times(self.nodes, cost).values(), default=0.0)
+        return max(interpreter.finish_times(self.nodes, cost).values(), default=0.0)
 
     def critical_path(self, cost: Mapping[str, float] | None = None) -> list[Node]:
         """Return one longest path from an input to an output.
@@ -174,7 +174,7 @@ class Graph:
         list of Node
             In order of execution.
         """
-        return critical_path.longest_path(self.nodes, cost)
+        return interpreter.longest_path(self.nodes, cost)
 
     def evaluate(self, **values: Any) -> dict[str, Array]:
         """Evaluate the graph with numpy, one node after the other: the reference for every target.
@@ -262,12 +262,10 @@ class Graph:
         if tape is None:
             return self.evaluate(**interpreter.arrays_by_name(flat, self.inputs))
         results = iter(tape.call(self, *flat))
-        arrays = {}
-        for name, shape in self.shapes.items():
-            arrays[name] = np.empty(shape, dtype=object)
-            for index in np.ndindex(*shape):
-                arrays[name][index] = next(results)
-        return arrays
+        return {
+            name: value_array([next(results) for _ in range(math.prod(shape))], shape)
+            for name, shape in self.shapes.items()
+        }
 
     @cached_property
     def widest(self) -> int:
@@ -563,9 +561,7 @@ def trace(
     """
     step("")  # forget the label that the last trace left
     tape = Tape(list(parameters))
-    symbols = {
-        name: tape.inputs(name, shape) if shape else tape.inputs(name, shape)[()] for name, shape in inputs.items()
-    }
+    symbols = {name: tape.inputs(name, shape)[()] for name, shape in inputs.items()}  # without axes: one node
     outputs = {}
     for key, value in function(**symbols).items():
         array = np.array(value, dtype=object)

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.graph.graph import Graph, mapped_outputs
-from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
 from bellcrank.nodes.node import Node
-from bellcrank.nodes.tape import Tape
+from bellcrank.nodes.tape import SCALAR_OPERATIONS, Tape
 from bellcrank.scalar import step
 
 INLINE_LIMIT_OPERATIONS = 5000  # operations; a larger graph gains little and takes long to compile

@@ -1,16 +1,20 @@
-"""Numpy interpreter of graphs, one node after the other: the reference for every target."""
+"""Interpreters of graphs, node after node: values with numpy, and times on unlimited processors.
+
+The values are the reference for every target.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import BellcrankError, InputError, unknown
+from bellcrank.errors import BellcrankError, InputError, brief, check_known
 from bellcrank.nodes.node import Node
-from bellcrank.nodes.ops import OPS
+from bellcrank.nodes.ops import OPS, PLUMBING
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -57,10 +61,7 @@ def arrays_by_name(values: Sequence[Any], inputs: Mapping[str, Shape]) -> dict[s
 def _evaluate_nodes(nodes: Sequence[Node], outputs: Mapping[str, Array], arrays: Mapping[str, Array]) -> dict[int, Any]:
     """Return the value of every node that is an output."""
     known: dict[int, Any] = {}
-    uses: dict[int, int] = {}
-    for node in nodes:
-        for a in node.operands:
-            uses[a.serial] = uses.get(a.serial, 0) + 1
+    uses = Counter(a.serial for node in nodes for a in node.operands)
     output_serials = {x.serial for array in outputs.values() for x in array.flat if isinstance(x, Node)}
     with np.errstate(all="ignore"):
         for node in nodes:
@@ -95,8 +96,7 @@ def checked_inputs(graph: str, inputs: Mapping[str, Shape], values: Mapping[str,
         The given arrays, by name.
     """
     for name in values:
-        if name not in inputs:
-            raise InputError(unknown("input", name, inputs))
+        check_known("input", name, inputs)
     arrays = {}
     for name, shape in inputs.items():
         if name not in values:
@@ -126,3 +126,31 @@ def _numbers(graph: str, name: str, value: Any) -> Array:
         raise
     except (TypeError, ValueError, OverflowError):
         raise InputError(f'{graph}: input "{name}" is {value!r:.200}; expected real numbers.') from None
+
+
+def operation_costs(cost: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the cost of every operation: from `cost`, otherwise from the operation table."""
+    if cost is not None and not isinstance(cost, Mapping):
+        raise InputError(f"cost is {brief(cost)}; expected a mapping, {{operation: cost}}.")
+    return {name: op.cost for name, op in OPS.items()} | dict(cost or {}) | dict.fromkeys(PLUMBING, 0.0)
+
+
+def finish_times(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> dict[int, float]:
+    """Return the finish time of each node by serial number; `nodes` are in topological order, `cost` by operation."""
+    weight = operation_costs(cost)
+    finish: dict[int, float] = {}
+    for node in nodes:
+        duration = node.args[0].span(cost) if node.op == "call" else weight[node.op]
+        finish[node.serial] = duration + max((finish[a.serial] for a in node.operands), default=0.0)
+    return finish
+
+
+def longest_path(nodes: Sequence[Node], cost: Mapping[str, float] | None) -> list[Node]:
+    """Return one longest path through `nodes` from an input to an output, with `cost` by operation."""
+    finish = finish_times(nodes, cost)
+    node: Node | None = max(nodes, key=lambda n: finish[n.serial], default=None)
+    path = []
+    while node is not None:
+        path.append(node)
+        node = max(node.operands, key=lambda n: finish[n.serial], default=None)
+    return path[::-1]

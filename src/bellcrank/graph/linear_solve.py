@@ -13,19 +13,30 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.critical_path import operation_costs
 from bellcrank.graph.graph import Array, Count, Graph, Shape, structure, trace
 from bellcrank.graph.inline import without_calls
-from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.graph.interpreter import checked_inputs, operation_costs
 from bellcrank.graph.loop_graph import LoopGraph
+from bellcrank.graph.loops.statements import (
+    Call,
+    Carried,
+    Counter,
+    Element,
+    Index,
+    Loop,
+    LoopProgram,
+    Statement,
+    Variable,
+    block,
+    copy,
+    index_of,
+)
 from bellcrank.nodes.ops import KINDS
-
-if TYPE_CHECKING:
-    from bellcrank.graph.loops.statements import LoopProgram
 
 
 class LinearSystem(LoopGraph):
@@ -40,8 +51,6 @@ class LinearSystem(LoopGraph):
 
     def loops(self) -> LoopProgram:
         """Return the step as nested loops."""
-        from bellcrank.graph.loops.linear_systems import linear_system_loops
-
         return linear_system_loops(self)
 
     @abstractmethod
@@ -113,19 +122,20 @@ class LUFactors(LinearSystem):
 
     def count(self) -> Count:
         """Count the operations of the factorisation."""
-        below = range(self.n)
-        elimination_count = {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
+        elimination = self._elimination_count
         return Count(
-            {kind: self.n * c + elimination_count.get(kind, 0) for kind, c in self.linear_map.count().by_kind.items()}
+            {kind: self.n * c + elimination.get(kind, 0) for kind, c in self.linear_map.count().by_kind.items()}
         )
+
+    @property
+    def _elimination_count(self) -> dict[str, int]:
+        below = range(self.n)
+        return {"div": self.n, "mul": sum(k + k * k for k in below), "sub": sum(k * k for k in below)}
 
     def work(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the time on one processor; `cost` is by operation name."""
-        w, count = operation_costs(cost), LUFactors.count(self)
-        elimination_count = {
-            kind: count[kind] - self.n * self.linear_map.count()[kind] for kind in ("div", "mul", "sub")
-        }
-        return self.n * self.linear_map.work(cost) + sum(w[kind] * c for kind, c in elimination_count.items())
+        w = operation_costs(cost)
+        return self.n * self.linear_map.work(cost) + sum(w[kind] * c for kind, c in self._elimination_count.items())
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
@@ -195,3 +205,75 @@ def lu_factors(matrix: Sequence[Sequence[Any]]) -> tuple[list[list[Any]], list[A
 
 def _reshape_inputs(arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) -> dict[str, Array]:
     return {name: a.reshape((*a.shape[:-1], *shapes[name])) for name, a in arrays.items()}
+
+
+ROWS, RECIPROCAL = ("out", "rows"), ("out", "reciprocal")  # results of the factorisation
+FACTORS, FACTOR_RECIPROCAL, RIGHT_SIDE, SOLUTION = ("in", "rows"), ("in", "reciprocal"), ("in", "b"), ("out", "x")
+UNIT, COLUMN = ("unit", 0), ("column", 0)  # a unit vector, and the result of the linear map for it
+
+
+def linear_system_loops(system: LinearSystem) -> LoopProgram:
+    """Return a step of solving a linear `system` as loops."""
+    if isinstance(system, LUFactors):
+        body = *_assembly(system), _elimination(system.n)
+        return LoopProgram(body, {UNIT: system.n, COLUMN: system.n}, {}, {})
+    return LoopProgram(_substitution(system.n), {}, {}, {})
+
+
+def _up(variable: Variable, count: Index | int, *body: Statement, start: Index | int = 0) -> Loop:
+    """Return the loop over all values of `variable` from `start` up to `count`, which may be none."""
+    return _counted(Counter(variable, _index(start)), _index(count).plus(_index(start).times(-1)), *body)
+
+
+def _counted(counter: Counter, count: Index, *body: Statement, carried: tuple[Carried, ...] = ()) -> Loop:
+    return Loop(count, (counter,), carried, body, may_be_empty=bool(count.terms))
+
+
+def _index(x: Index | int) -> Index:
+    return x if isinstance(x, Index) else Index(x)
+
+
+def _assembly(factors: LUFactors) -> tuple[Statement, ...]:
+    """Evaluate the linear map for all unit vectors, and store the results as columns of the matrix."""
+    n, i, j = factors.n, Variable("i"), Variable("j")
+    unit, column = Element(UNIT, index_of(j)), Element(COLUMN, index_of(i))
+    arrays = [Element(UNIT if x == factors.along_input else ("in", x)) for x in factors.linear_map.inputs]
+    set_to_zero, set_to_one = block("zero", lambda: 0.0, (), unit), block("one", lambda: 1.0, (), unit)
+    call = Call(factors.linear_map, (*arrays, Element(COLUMN)))
+    store = _up(i, n, copy([(column, Element(ROWS, index_of(i).times(n).plus(index_of(j))))]))
+    return _up(j, n, set_to_zero), _up(j, n, set_to_one, call, set_to_zero, store)
+
+
+def _elimination(n: int) -> Statement:
+    """Subtract multiples of each row from those below it."""
+    i, j, k, r, f, z = (Variable(x) for x in "ijkrfz")
+
+    def element(row: Variable, column: Variable) -> Element:
+        return Element(ROWS, index_of(row).times(n).plus(index_of(column)))
+
+    next_one = index_of(k).plus(1)
+    pivot = block("pivot", lambda x: 1.0 / x, (element(k, k),), Element(RECIPROCAL, index_of(k)), r)
+    factor = block("factor", lambda x, y: x * y, (element(i, k), r), element(i, k), f)
+    # two blocks, so that the product is rounded, as in numpy
+    product = block("product", lambda x, y: x * y, (f, element(k, j)), z)
+    entry = block("entry", lambda x, y: x - y, (element(i, j), z), element(i, j))
+    row = _up(i, n, factor, replace(_up(j, n, product, entry, start=next_one), independent=True), start=next_one)
+    return _up(k, n, pivot, row)
+
+
+def _substitution(n: int) -> tuple[Statement, ...]:
+    """Solve for L forwards, then for U backwards, with the terms in the order in which they become known."""
+
+    i, j, total, new, z = (Variable(x) for x in "ijrtz")
+    x, entry = Element(SOLUTION, index_of(i)), Element(FACTORS, index_of(i).times(n).plus(index_of(j)))
+    b, reciprocal = Element(RIGHT_SIDE, index_of(i)), Element(FACTOR_RECIPROCAL, index_of(i))
+    product = block("product", lambda x, y: x * y, (entry, Element(SOLUTION, index_of(j))), z)
+    difference = block("difference", lambda x, y: x - y, (total, z), new)
+
+    def sum_of_terms(counter: Counter, count: Index, first: Element) -> Loop:
+        return _counted(counter, count, product, difference, carried=(Carried(total, first, new),))
+
+    before = sum_of_terms(Counter(j, Index(0)), index_of(i), b)
+    after = sum_of_terms(Counter(j, Index(n - 1), -1), Index(n - 1).plus(index_of(i).times(-1)), x)
+    scaled = block("scaled", lambda x, y: x * y, (total, reciprocal), x)
+    return _up(i, n, before, copy([(total, x)])), _counted(Counter(i, Index(n - 1), -1), Index(n), after, scaled)

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank import progress
+from bellcrank.buffers import free_memory
 from bellcrank.errors import InputError
 from bellcrank.graph.graph import Array, Graph, Shape
-from bellcrank.memory_limits import free_memory
 from bellcrank.nodes.node import Node
 from bellcrank.nodes.tape import Tape
 from bellcrank.quoting import single_line

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,25 +170,14 @@ class UnitList:
     def add_stores(self, values: Sequence[Value], array: ArrayName) -> None:
         """Store `values` consecutively in `array`, by as few units as possible."""
         rows = [[self.operand(x)] for x in values]
-        begin = 0
-        while begin < len(rows):
-            end = begin + 1
-            while end < len(rows) and rows[end][0].unit is rows[begin][0].unit:
-                end += 1
-            for a, b in _runs(rows[begin:end]):
-                self.add_unit("store", rows[begin + a : begin + b], array=array, start=begin + a)
-            begin = end
+        for begin, end in _runs_by_unit(rows):
+            self.add_unit("store", rows[begin:end], array=array, start=begin)
 
     def add_reduction(self, op: str, operands: Sequence[Operand]) -> Operand:
         """Append a long reduction with operation `op`: one unit for each sequence of `operands` in one array."""
-        last, rows, begin = Operand(None, 0, NEUTRAL[op]), [[o] for o in operands], 0
-        while begin < len(rows):
-            end = begin + 1
-            while end < len(rows) and rows[end][0].unit is rows[begin][0].unit:
-                end += 1
-            for a, b in _runs(rows[begin:end]):
-                last = Operand(self.add_unit("fold", rows[begin + a : begin + b], op, first=last), 0)
-            begin = end
+        last, rows = Operand(None, 0, NEUTRAL[op]), [[o] for o in operands]
+        for begin, end in _runs_by_unit(rows):
+            last = Operand(self.add_unit("fold", rows[begin:end], op, first=last), 0)
         return last
 
 
@@ -217,6 +207,15 @@ def _lanes(rows: Sequence[Sequence[Operand]]) -> list[range]:
         if regularity > best + 0.02:
             best, period = regularity, p
     return [range(k, n, period) for k in range(period)]
+
+
+def _runs_by_unit(rows: Sequence[Sequence[Operand]]) -> Iterator[tuple[int, int]]:
+    """Yield ranges with one operand of the same unit, at a constant stride; see `_runs`."""
+    begin = 0
+    for _, group in groupby(rows, key=lambda row: id(row[0].unit)):
+        part = list(group)
+        yield from ((begin + a, begin + b) for a, b in _runs(part))
+        begin += len(part)
 
 
 def _runs(rows: Sequence[Sequence[Operand]]) -> list[tuple[int, int]]:

@@ -84,14 +84,8 @@ class GraphLevels:
 
 def _sums(graph: Graph) -> dict[int, list[Value]]:
     """Return long sums, maxima and minima: the terms in the order of evaluation, by serial number of the last node."""
-    uses: dict[int, int] = {}
-    for n in graph.nodes:
-        for a in n.operands:
-            uses[a.serial] = uses.get(a.serial, 0) + 1
-    for array in graph.outputs.values():
-        for x in array.flat:
-            if isinstance(x, Node):
-                uses[x.serial] = uses.get(x.serial, 0) + 1
+    uses = Counter(a.serial for n in graph.nodes for a in n.operands)
+    uses.update(x.serial for array in graph.outputs.values() for x in array.flat if isinstance(x, Node))
     inner: set[int] = set()
     terms_of_sum: dict[int, list[Value]] = {}
     for n in reversed(graph.nodes):

@@ -126,14 +126,16 @@ class _Rolling:
             return 0
         return o.step if u.is_elementwise(k) else o.step + 1
 
+    @staticmethod
+    def is_inside(u: OperationGroup, k: int) -> bool:
+        """Return whether operand `k` is computed in the same turn of the same loop."""
+        o = u.operands[k][0].unit
+        return o is not None and o.step == u.step and u.is_elementwise(k)
+
     def allocate_array(self, u: OperationGroup) -> None:
         """Allocate arrays for operands that come from another loop."""
-        array_operands = [
-            o.unit
-            for k, (o, _) in enumerate(u.operands)
-            if not (o.unit and o.unit.step == u.step and u.is_elementwise(k))
-        ]
-        for o in [*array_operands, u.first.unit if u.first is not None else None]:
+        read = [o.unit for k, (o, _) in enumerate(u.operands) if not self.is_inside(u, k)]
+        for o in [*read, u.first.unit if u.first is not None else None]:
             if o is not None and o.kind in ("op", "fold") and not o.array[0]:
                 o.array = "value", len(self.sizes)
                 self.sizes[o.array] = 1 if o.kind == "fold" else o.count
@@ -197,7 +199,7 @@ class _LoopBuilder:
         o, _ = u.operands[k]
         if o.unit is None:
             return self.constant(u.numbers[k])
-        if o.unit.step == u.step and u.is_elementwise(k):
+        if self.making.is_inside(u, k):
             return self.known[o.unit]
         return self.read(self.element(o.unit.array, o.place, u.stride(k)))
 

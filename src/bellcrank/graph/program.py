@@ -9,12 +9,25 @@ parameters p, as far as they exist, and returns the next s. Some fields are flag
     fresh  that line is new, or a sample is due: `renew` must be called before the next tick
 
 To step a program: create a state with `initial_states`, call `start` once, then `tick` for every step.
+
+An Action is one action of a stepped simulation: the graphs that run before, after and between its ticks. Between
+actions the state of a run is the vector `c`, laid out by name. It holds everything that differs between runs, without
+the values that only a tick needs. Every graph takes c, the inputs u and the free parameters p as far as it needs them.
+
+    open    c, u -> s                        state of the program before the first tick of an action
+    close   c, s, u -> c, row, reward, end   after the last tick: the leading part of c that changes, the observation,
+                                             the reward and the end signal
+    begin   c -> c                           restarts runs where `new` is positive: 1 from y as it is, 2 from a start
+                                             state that begin draws itself
+    look    c -> row                         observation before the first action
+
+`status` in c is the reason why a run has ended; an action leaves an ended run unchanged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,155 +35,15 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError
-from bellcrank.graph.counters import Counter, CounterWords, join_words, split_words
-from bellcrank.graph.graph import Graph
+from bellcrank.graph.graph import Array, Graph
+from bellcrank.graph.layout import Counter, Layout
 from bellcrank.parameters import Parameters
-from bellcrank.scalar import Scalar
-
-Array = np.ndarray[Any, Any]
-
 
 # Reasons why a run has ended: values of its field "status".
 RUNNING, FINISHED, NOT_FINITE, TOO_SMALL, EVENT, REPARTITION, NOT_CLOSED, TOO_MANY = range(8)
 BAD_STEP = 8  # in exported code: a step that is not positive, or too short for the time
 NEVER_TIME = 1e300  # a time that is never reached
 STATE_LIMIT = 1e150  # a state beyond this is not physical
-
-
-Width = int | tuple[int] | Counter  # of a field: one scalar, a list of this length, or a counter
-
-
-class Layout:
-    """Named fields, one after the other in a vector.
-
-    A field of size 1 is a scalar, a Counter counts, anything else is a list. A counter of one word is stored like a
-    scalar; inside a trace every counter is CounterWords.
-    """
-
-    def __init__(self, fields: Mapping[str, Width]) -> None:
-        """Lay out the `fields` in the given order."""
-        self.fields = dict(fields)
-        self.places: dict[str, int | slice] = {}
-        offset = 0
-        for name, size in fields.items():
-            width = _width(size)
-            single = width == 1 and not isinstance(size, tuple)
-            self.places[name] = offset if single else slice(offset, offset + width)
-            offset += width
-        self.size = offset
-
-    def read(self, s: Sequence[Scalar]) -> dict[str, Any]:
-        """Return the fields of the state `s` by name."""
-        values: dict[str, Any] = {}
-        for name, place in self.places.items():
-            words = [s[place]] if isinstance(place, int) else list(s[place])
-            if isinstance(self.fields[name], Counter):
-                values[name] = CounterWords(words)
-            else:
-                values[name] = words[0] if isinstance(place, int) else words
-        return values
-
-    def to_list(self, values: Mapping[str, Any]) -> list[Scalar]:
-        """Return a state as a flat list from the `values` of all its fields."""
-        flat: list[Scalar] = []
-        for name in self.places:
-            x = values[name]
-            flat += list(x) if isinstance(self.fields[name], Counter | tuple) else [x]
-        return flat
-
-    def constants(self, values: Mapping[str, float]) -> dict[int, float]:
-        """Return the state elements that hold these `values`, by index; names without a field are ignored."""
-        elements: dict[int, float] = {}
-        for name, x in values.items():
-            if name in self.places:
-                words = self.words(name)
-                elements |= dict(
-                    zip(self._range(name), [x] if words is None else split_words(x, words).tolist(), strict=True)
-                )
-        return elements
-
-    def words(self, name: str) -> int | None:
-        """Return the number of words of the counter `name`; None if it is not a counter or does not exist."""
-        kind = self.fields.get(name)
-        return kind.words if isinstance(kind, Counter) else None
-
-    def count(self, state: Any, name: str) -> Any:
-        """Return the count of counter `name` in float64, for one `state` or for the columns of an array of states."""
-        return join_words([state[k] for k in self._range(name)])
-
-    def _range(self, name: str) -> range:
-        place = self.places[name]
-        return range(place, place + 1) if isinstance(place, int) else range(place.start, place.stop)
-
-    def array(self, lanes: int, values: Mapping[str, Any], xp: Any = np, dtype: str = "float64") -> Any:
-        """Return the states of several lanes, shape (size, lanes); fields without a value are zero.
-
-        Parameters
-        ----------
-        lanes
-            Number of lanes.
-        values
-            Numbers or arrays of shape (lanes,) or (lanes, width) by field; an array of shape (1, width) applies to all
-            lanes. Names without a field are ignored.
-        xp
-            Array library, numpy or cupy.
-        dtype
-            Type of the numbers.
-        """
-        out = xp.zeros((self.size, lanes), dtype)
-        for name, value in values.items():
-            if name not in self.places:
-                continue
-            if self.words(name) is not None:
-                self._put_count(out, name, value, xp)
-            else:
-                out[self.places[name]] = xp.asarray(value).T if np.ndim(value) else value
-        return out
-
-    def _put_count(self, state: Any, name: str, value: Any, xp: Any = np) -> None:
-        """Write a counter's words into a state, or into the columns of an array of states."""
-        words = self.words(name)
-        assert words is not None
-        for place, word in zip(self._range(name), split_words(value, words), strict=True):
-            state[place] = xp.asarray(word) if np.ndim(word) else float(word)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.places
-
-    def with_fields(self, state: Any, values: Mapping[str, Any]) -> Any:
-        """Return a copy of one lane's `state` with the fields in `values` changed."""
-        out = state.copy()
-        for name, x in values.items():
-            if name not in self.places:
-                continue
-            if self.words(name) is not None:
-                self._put_count(out, name, x)
-            else:
-                out[self.places[name]] = x
-        return out
-
-    def span(self, name: str) -> slice:
-        """Return the slice of the list field `name`."""
-        place = self.places[name]
-        assert isinstance(place, slice)
-        return place
-
-    def place(self, name: str) -> int:
-        """Return the index of the scalar field `name`."""
-        index = self.places[name]
-        assert isinstance(index, int)
-        return index
-
-
-def _width(size: Width) -> int:
-    if isinstance(size, Counter):
-        return size.words
-    return size if isinstance(size, int) else size[0]
-
-
-def list_width(width: int) -> int | tuple[int]:
-    """Return the field size of a list of `width` elements, also for one element or none."""
-    return (width,)
 
 
 def _no_ports() -> Any:
@@ -342,3 +215,42 @@ class Program:
         """
         never = dict.fromkeys(("last", "next", "input_steps", "bound"), NEVER_TIME)
         return self.layout.array(len(y), {"y": y, "live": 1.0, "h": step, "stride": 1.0, **never}, xp, dtype)
+
+
+GIVEN, DRAWN = 1.0, 2.0  # values of `new`: the start state is given, or drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Action:
+    """The graphs, layout and number of ticks of one action."""
+
+    program: Program
+    ticks: int
+    layout: Layout
+    changing: int  # number of leading elements of c that an action changes
+    open: Graph
+    close: Graph
+    begin: Graph
+    look: Graph
+    restarts: bool  # true if a run that has ended restarts by itself
+
+    @property
+    def graphs(self) -> dict[str, Graph]:
+        """The four graphs by name."""
+        return {name: getattr(self, name) for name in ("open", "close", "begin", "look")}
+
+    @property
+    def row(self) -> int:
+        """Number of observed values."""
+        return math.prod(self.look.outputs["row"].shape)
+
+    @property
+    def nu(self) -> int:
+        """Number of inputs."""
+        return self.program.nu
+
+    @property
+    def free(self) -> int:
+        """Number of free parameters of a run."""
+        parameter_counts = (g.inputs["p"][0] for g in self.graphs.values() if "p" in g.inputs)
+        return max([self.program.free, *parameter_counts])

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from bellcrank.graph import recursion_interpreter, recursion_nodes, recursion_span
+from bellcrank.graph import recursion_interpreter
 from bellcrank.graph.cells import RESULT, Cell, CellLoops, channel_output, loop_fission
-from bellcrank.graph.critical_path import operation_costs
 from bellcrank.graph.graph import Array, Count, Graph, Shape, structure
-from bellcrank.graph.interpreter import checked_inputs
+from bellcrank.graph.interpreter import checked_inputs, operation_costs
 from bellcrank.graph.loop_graph import LoopGraph
 from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import KINDS
@@ -66,6 +65,20 @@ class PlaceTree:
     elements: Mapping[str, Array]
     runs: tuple[Run, ...]
     chained: bool  # true if each place of a run is the child of the one before; else no two are connected
+
+    @cached_property
+    def cell_of_place(self) -> Array:
+        """The cell of each place."""
+        return np.concatenate([np.tile(run.cells, run.repeats) for run in self.runs])
+
+    @cached_property
+    def row_of_place(self) -> Array:
+        """The row of each place in the table of its cell."""
+        rows = np.zeros(len(self.parent), int)
+        for run in self.runs:
+            for k, first in enumerate(run.rows):
+                rows[run.places_of_cell(k)] = first + run.row_stride(k) * np.arange(run.repeats)
+        return rows
 
 
 class Recursion(LoopGraph):
@@ -126,11 +139,8 @@ class Recursion(LoopGraph):
     @cached_property
     def counts(self) -> list[int]:
         """Number of places of each cell."""
-        place_counts = [0] * len(self.cells)
-        for run in self.tree.runs:
-            for cell in run.cells:
-                place_counts[cell] += run.repeats
-        return place_counts
+        counts: list[int] = np.bincount(self.tree.cell_of_place, minlength=len(self.cells)).tolist()
+        return counts
 
     @cached_property
     def wanted(self) -> tuple[tuple[bool, ...], ...]:
@@ -198,7 +208,7 @@ class Recursion(LoopGraph):
 
     def span(self, cost: Mapping[str, float] | None = None) -> float:
         """Return the length of the longest dependent path; `cost` is by operation name."""
-        return recursion_span.span(self, operation_costs(cost))
+        return recursion_interpreter.span(self, operation_costs(cost))
 
     @property
     def size(self) -> int:
@@ -219,7 +229,7 @@ class Recursion(LoopGraph):
 
     def write_out(self) -> Graph:
         """Return the equivalent graph of nodes, however large."""
-        return recursion_nodes.expand(self)
+        return recursion_interpreter.expand(self)
 
     def loops(self) -> LoopProgram:
         """Return the recursion as loops over the places of each run."""

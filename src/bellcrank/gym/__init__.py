@@ -16,7 +16,7 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import check_known
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 optional_import("gymnasium", "learn", "bellcrank.gym")
 

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.errors import InputError, check_known
 from bellcrank.identify.linear_parameters import Array, Number
 from bellcrank.identify.regressors import regressor
 from bellcrank.model import Mechanism
-from bellcrank.random_seeds import generator
 from bellcrank.scalar import float_array
 
 CLOSURE_TOLERANCE = 1e-10  # m or rad

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.errors import InputError, check_known
 from bellcrank.identify.experiments import run_points, start_defaults, start_elements, with_free
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import single_line
-from bellcrank.random_seeds import generator
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import count, duration
 from bellcrank.sim.system.element_forces import OverlapError

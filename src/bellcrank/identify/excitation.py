@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.atomic_file import write_text
+from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.errors import InputError
+from bellcrank.files import write_text
 from bellcrank.identify.closed_loops import MAX_HALF_WIDTH, Branch
 from bellcrank.identify.parameter_groups import Base
 from bellcrank.identify.regressors import regressor
+from bellcrank.lazy_import import optional_import
 from bellcrank.model import Mechanism
-from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import cell
-from bellcrank.random_seeds import generator
 from bellcrank.sim import run_arguments
 
 Array = np.ndarray[Any, Any]

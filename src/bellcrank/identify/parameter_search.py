@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import generator
 from bellcrank.errors import InputError, brief, check_known
 from bellcrank.identify.least_squares import Array, correlation_matrix, direction_texts
 from bellcrank.identify.regressors import MAX_MEASURED
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import single_line
-from bellcrank.random_seeds import generator
 from bellcrank.scalar import is_real
 from bellcrank.text_table import table
 

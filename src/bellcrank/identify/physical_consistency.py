@@ -20,8 +20,8 @@ from bellcrank.errors import InputError, brief
 from bellcrank.identify.closed_loops import actuated_regressor
 from bellcrank.identify.least_squares import Estimate, checked_forces, compress_rows
 from bellcrank.identify.linear_parameters import BODY_NUMBERS, Array, mechanism_with, values_of
+from bellcrank.lazy_import import optional_import
 from bellcrank.model import Mechanism
-from bellcrank.optional_imports import optional_import
 from bellcrank.scalar import is_real
 
 COMPLEX_STEP = 1e-30  # of the complex step, whose error is of the order of its square

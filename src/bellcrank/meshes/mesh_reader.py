@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bellcrank.errors import ReadError, brief
-from bellcrank.file_reading import DAMAGED_FILE_ERRORS
+from bellcrank.files import DAMAGED_FILE_ERRORS
 from bellcrank.meshes.collada import read_dae
 from bellcrank.meshes.gltf import read_gltf
 from bellcrank.meshes.mesh import Array, Mesh, cell_means, grid_cells

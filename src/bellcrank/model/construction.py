@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import part_checks
 from bellcrank.model.energy_check import TurningDirections, check_energy, has_planar_inertia, turning_directions
@@ -36,7 +37,6 @@ from bellcrank.model.parts import (
     with_unit_axes,
 )
 from bellcrank.parameters import Parameters, has_free, nominal
-from bellcrank.sequences import sequence_elements
 
 WeldedPose = tuple[str, Array, Array]  # body, rotation and point in the body's frame
 UNMOVED_ROTATION, UNMOVED_POINT = np.eye(3), np.zeros(3)  # identical objects mark bodies that no weld has moved

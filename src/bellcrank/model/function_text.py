@@ -18,9 +18,8 @@ from functools import lru_cache
 import numpy as np
 
 from bellcrank.errors import BellcrankError, ModelError, brief
-from bellcrank.nodes.evaluation import SCALAR_OPERATIONS, topological_order
 from bellcrank.nodes.node import Node
-from bellcrank.nodes.tape import Tape
+from bellcrank.nodes.tape import SCALAR_OPERATIONS, Tape, topological_order
 from bellcrank.scalar import Scalar
 
 FormulaRow = tuple[str, tuple[tuple[str, float | int], ...]]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_methods
+from bellcrank.argument_errors import explain_methods, generator
 from bellcrank.errors import InputError, ModelError, brief, unknown, warn
 from bellcrank.lazy_import import lazy_import
 from bellcrank.model.flexible_body import Modal
@@ -30,7 +30,6 @@ from bellcrank.model.quantities import Quantities
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import Parameters, evaluate, nominal, replace_free
 from bellcrank.quoting import name_problem, single_line
-from bellcrank.random_seeds import generator
 from bellcrank.text_table import table
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellcrank.compiled_quantity import CompiledQuantity
+from bellcrank.lazy_import import CompiledQuantity
 
 # Rows of the table in dynamics/quantities.py, which the model layer does not import.
 NAMES = (

@@ -21,9 +21,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from bellcrank.errors import TraceError
-from bellcrank.nodes.evaluation import evaluate, topological_order
 from bellcrank.nodes.node import Node
-from bellcrank.nodes.tape import Tape
+from bellcrank.nodes.tape import Tape, evaluate, topological_order
 
 
 class Free(Node):

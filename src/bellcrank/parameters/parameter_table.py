@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError, ModelError, brief, unknown
-from bellcrank.memory_limits import check_array_memory
+from bellcrank.buffers import check_array_memory
+from bellcrank.errors import InputError, ModelError, brief, check_known
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.quoting import name_problem, single_line
 from bellcrank.scalar import is_real
@@ -213,8 +213,7 @@ class Parameters(Mapping[str, float]):
     def check(self, names: Iterable[Any], where: str = "parameters") -> None:
         """Raise InputError if one of `names` is not a parameter; `where` begins the message."""
         for name in names:
-            if name not in self:
-                raise InputError(f"{where}: {unknown('parameter', name, self)}")
+            check_known("parameter", name, self, where)
 
     def __repr__(self) -> str:
         return f"<Parameters {', '.join(f'{single_line(name)}: {x:g}' for name, x in self.items())}>"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bellcrank.errors import InputError, ReadError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 
 ALWAYS_ALLOWED_BYTES = 256 << 20
 EXPANSION = 200  # decoded bytes per byte of the file; measured records have 1 to 20, constant columns more

@@ -26,7 +26,7 @@ from bellcrank.errors import ReadError, brief, unknown
 from bellcrank.model import Mechanism
 from bellcrank.model.construction import check_consistency
 from bellcrank.model.parts import Array
-from bellcrank.nodes.evaluation import SCALAR_OPERATIONS
+from bellcrank.nodes.tape import SCALAR_OPERATIONS
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free
 from bellcrank.record.contents import Column, Stop, Stops

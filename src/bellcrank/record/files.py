@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.atomic_file import path_of, write_atomically
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError, warn
+from bellcrank.files import path_of, write_atomically
 from bellcrank.record.decoding_limits import decoding_limit
 from bellcrank.record.formats import SUFFIXES, format_of
 

@@ -539,7 +539,7 @@ class Record:
         Path
             The written file.
         """
-        from bellcrank.atomic_file import write_page
+        from bellcrank.files import write_page
 
         return write_page(path, self.html(lane), "The record is still in memory: try again", ".html", ".htm")
 
@@ -562,7 +562,7 @@ class Record:
         Path
             The written file.
         """
-        from bellcrank.atomic_file import write_page
+        from bellcrank.files import write_page
 
         text = str(lazy_import("view.motion:svg")(self, lane, frames, speed))
         return write_page(path, text, "The record is still in memory: try again", ".svg")

@@ -115,12 +115,10 @@ def _count_sent_values(todo: Tasks, where: Sequence[int]) -> Tasks:
 def with_call_and_result(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
     """Add a call before and a result after the tasks `todo` on processors `where`, both on the first processor."""
     call = Task(0, CALL, (), {})
-    shifted = [
-        replace(
-            t, index=t.index + 1, needs={j + 1: n for j, n in t.needs.items()} or ({0: 0} if where[t.index] else {})
-        )
-        for t in todo
-    ]
+    shifted = []
+    for t in todo:
+        needs = {j + 1: n for j, n in t.needs.items()} or ({0: 0} if where[t.index] else {})
+        shifted.append(replace(t, index=t.index + 1, needs=needs))
     used = {j for t in shifted for j in t.needs}
     ends = {t.index: 0 for t in shifted if t.index not in used}
     result = Task(len(shifted) + 1, RESULT, (), ends)

@@ -199,11 +199,8 @@ class _Search:
 
     def _regions(self) -> None:
         """Double the number of processors while that is better and affordable; then try half as many more."""
-        rank, size, left = (
-            upward_rank(self.plan),
-            MIN_PART_PROCESSORS,
-            EFFORT_LOOKUPS_ROUND - self.plan.effort(MIN_PART_PROCESSORS),
-        )
+        rank, size = upward_rank(self.plan), MIN_PART_PROCESSORS
+        left = EFFORT_LOOKUPS_ROUND - self.plan.effort(size)
         while self._part(rank, size):
             size *= 2
             left -= self.plan.effort(size)

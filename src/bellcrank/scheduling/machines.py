@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.nodes.ops import OPS
 from bellcrank.quoting import quoted_name
 
@@ -296,15 +296,7 @@ def _check_size(processors: int, links: int = 0) -> int:
 
 
 LAYOUTS: dict[str, Callable[..., Topology]] = {
-    "single": single,
-    "complete": complete,
-    "pipeline": pipeline,
-    "mesh": mesh,
-    "triangle": triangle,
-    "cone": cone,
-    "hypercube": hypercube,
-    "bus": bus,
-    "warp": warp,
+    layout.__name__: layout for layout in (single, complete, pipeline, mesh, triangle, cone, hypercube, bus, warp)
 }
 
 
@@ -338,8 +330,7 @@ def machine(text: str, kind: str = "ideal") -> Machine:
         Kind of processor.
     """
     name, _, numbers = text.partition(":")
-    if name not in LAYOUTS:
-        raise InputError(unknown("machine", name, LAYOUTS))
+    check_known("machine", name, LAYOUTS)
     parameter_names = [x.name for x in inspect.signature(LAYOUTS[name]).parameters.values() if x.kind != x.KEYWORD_ONLY]
     sizes = [x.strip() for x in numbers.split(",")] if numbers.strip() else []
     if len(sizes) != len(parameter_names) or not all(x.isdecimal() for x in sizes):
@@ -355,6 +346,5 @@ def machine(text: str, kind: str = "ideal") -> Machine:
 def machine_of_kind(topology: Topology, kind: str) -> Machine:
     """Return a machine of this `topology` with processors of this `kind`."""
     kind = KIND_ALIASES.get(kind, kind)
-    if kind not in KINDS:
-        raise InputError(unknown("kind of machine", kind, KINDS))
+    check_known("kind of machine", kind, KINDS)
     return KINDS[kind](topology)

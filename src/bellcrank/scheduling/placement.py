@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from bellcrank.scheduling.machines import Channel, Machine, busy_ends
-from bellcrank.scheduling.task import Tasks
+from bellcrank.scheduling.task import LoadTask, LoadTasks, Tasks
 from bellcrank.scheduling.timetable import Hop, Message, Schedule
 
 MANY_PROCESSORS = 32  # processors; on larger machines only those near the values are examined
@@ -187,14 +187,9 @@ class Placement:
 
     def schedule(self) -> Schedule:
         """Return the schedule."""
-        return Schedule(
-            self.plan.todo,
-            self.machine,
-            tuple(self.where),
-            tuple(self.start),
-            tuple(self.finish),
-            tuple(self.sent[key] for key in sorted(self.sent)),
-        )
+        where, start, finish = tuple(self.where), tuple(self.start), tuple(self.finish)
+        messages = tuple(self.sent[key] for key in sorted(self.sent))
+        return Schedule(self.plan.todo, self.machine, where, start, finish, messages)
 
     def _candidates(self, i: int) -> Sequence[int]:
         if self.region:
@@ -253,3 +248,20 @@ class Placement:
         self.processors[p].take(begin, begin + work)
         self.touched.add(p)
         self.where[i], self.start[i], self.finish[i] = p, begin, begin + work
+
+
+def schedule_loads(name: str, loads: Sequence[LoadTask], where: Sequence[int], machine: Machine) -> Schedule:
+    """Return the schedule of loads in their given order.
+
+    Parameters
+    ----------
+    name
+        Name of the computation.
+    loads
+        The tasks, in order.
+    where
+        Processor of each.
+    machine
+        The machine.
+    """
+    return Placement(Plan(LoadTasks(name, "load", tuple(loads)), machine)).run(range(len(loads)), where)

@@ -70,17 +70,12 @@ class _CellTasks:
         self.producers = [[self._producer(x) for x in values] for values in outputs]
         needs = [self._needs(nodes) for _, nodes in groups]
         gives = self._count_used_values([x for values in outputs for x in values], [inside for inside, _ in needs])
-        self.parts = [
-            CellTask(
-                step_of(nodes[0].label) or cell.graph.name,
-                k,
-                tuple(nodes),
-                {j: len(serials) for j, serials in inside.items()},
-                {source: tuple(sorted(serials)) for source, serials in reads.items()},
-                gives.get(i, 0),
-            )
-            for i, ((k, nodes), (inside, reads)) in enumerate(zip(groups, needs, strict=True))
-        ]
+        self.parts = list[CellTask]()
+        for i, ((k, nodes), (inside, read)) in enumerate(zip(groups, needs, strict=True)):
+            local_needs = {j: len(serials) for j, serials in inside.items()}
+            reads = {source: tuple(sorted(elements)) for source, elements in read.items()}
+            name = step_of(nodes[0].label) or cell.graph.name
+            self.parts.append(CellTask(name, k, tuple(nodes), local_needs, reads, gives.get(i, 0)))
 
     def _count_used_values(self, sent: list[Any], inside: list[dict[int, set[int]]]) -> dict[int, int]:
         """Return the number of values of each part that others use, in the cell or at a neighbour."""
@@ -153,7 +148,7 @@ class _PlaceTaskBuilder:
     def __init__(self, r: Recursion, size: str) -> None:
         self.r = r
         cuts = [_CellTasks(cell, r.wanted, size) for cell in r.cells]
-        self.cell_tasks = [cuts[k] for run in r.tree.runs for k in run.cells * run.repeats]
+        self.cell_tasks = [cuts[k] for k in r.tree.cell_of_place.tolist()]
         self.parent, self.children = r.tree.parent.tolist(), r.tree.children.tolist()
         self.index: list[dict[int, int]] = [{} for _ in self.cell_tasks]  # for each place, the task of each part
         self.producer_of: dict[

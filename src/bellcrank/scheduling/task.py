@@ -1,17 +1,18 @@
 """Tasks: nodes of a graph, or clusters of nodes that one step of a method created for one body.
 
 A cluster is a run of nodes with the same label in the order of creation, or a connected part of one. That order is
-topological, so clusters never wait for each other in a cycle.
+topological, so clusters never wait for each other in a cycle. A LoadTask has costs instead of nodes: a loop over
+identical bodies.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node
 from bellcrank.scalar import step_of
 
@@ -76,6 +77,44 @@ class Tasks:
         return max(finish.values(), default=0.0)
 
 
+@dataclass(frozen=True)
+class LoadTask(Task):
+    """A task that repeats the same independent operations `times` times."""
+
+    operation_counts: Mapping[str, int] = field(default_factory=dict)  # number of times of each operation
+    times: int = 1
+
+    @property
+    def operations(self) -> int:
+        """Number of operations."""
+        return self.times * sum(self.operation_counts.values())
+
+    def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
+        return self.times * self.work_once(cost)
+
+    def work_once(self, cost: Mapping[str, float]) -> float:
+        """Return the time of one repetition; `cost` is by operation name."""
+        return sum(n * cost[op] for op, n in self.operation_counts.items())
+
+
+@dataclass(frozen=True)
+class LoadTasks(Tasks):
+    """Loads, whose work and span follow from their costs."""
+
+    def work(self, cost: Mapping[str, float]) -> float:
+        """Return the time on one processor; `cost` is by operation name."""
+        return sum(task.work(cost) for task in self.tasks)
+
+    def span(self, cost: Mapping[str, float]) -> float:
+        """Return the longest path if every repetition has a processor of its own; `cost` is by operation name."""
+        done: list[float] = []
+        for task in self.tasks:
+            least = task.work_once(cost) if isinstance(task, LoadTask) else task.work(cost)
+            done.append(least + max((done[j] for j in task.needs), default=0.0))
+        return max(done, default=0.0)
+
+
 def tasks(
     graph: Graph, level: str = "cluster", grain: float = float("inf"), cost: Mapping[str, float] | None = None
 ) -> Tasks:
@@ -94,8 +133,7 @@ def tasks(
     cost
         Cost by operation name.
     """
-    if level not in LEVELS:
-        raise InputError(unknown("level", level, LEVELS))
+    check_known("level", level, LEVELS)
     nodes = [node for node in graph.nodes if node.op != "input"]
     if level == "node":
         groups = [[node] for node in nodes]

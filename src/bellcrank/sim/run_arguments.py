@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from bellcrank.argument_errors import sequence_elements
+from bellcrank.buffers import check_array_memory, check_memory
 from bellcrank.errors import InputError, brief, unknown
 from bellcrank.graph import Node
-from bellcrank.graph.purity import call_checked_pure
-from bellcrank.memory_limits import check_array_memory, check_memory
+from bellcrank.graph.user_code import call_checked_pure
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, float_array, is_real, is_whole
-from bellcrank.sequences import sequence_elements
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System
@@ -434,7 +434,7 @@ class RunArguments:
 def call_user_function(what: str, function: Callable[..., Any], *args: Any, expected: str = "(t, q, v, x, u)") -> Any:
     """Return function(*args), or raise an error that states that it was being traced, and at which line.
 
-    The function is called twice, to check that its result depends on its arguments only (graph/purity.py).
+    The function is called twice, to check that its result depends on its arguments only (graph/user_code.py).
 
     Parameters
     ----------

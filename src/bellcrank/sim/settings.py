@@ -12,11 +12,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypedDict, TypeVar
 
 from bellcrank.argument_errors import explain_methods
+from bellcrank.buffers import UNCHECKED_BYTES, check_memory
 from bellcrank.build.compilation import Where
 from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, unknown, warn
 from bellcrank.integrate import INTEGRATORS, Integrator
-from bellcrank.memory_limits import UNCHECKED_BYTES, check_memory
 from bellcrank.sim.run_arguments import MAX_STEPS, count, duration, positive, step_count, whole_multiple
 
 FORMS = ("auto", "minimal", "projected", "lagrange")

@@ -16,8 +16,8 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, brief
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.flexible_body import vee
-from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import array_argument
 from bellcrank.structures import skin

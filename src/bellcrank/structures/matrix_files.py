@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ReadError, brief
-from bellcrank.file_reading import check_last_line, read_bytes, report_damaged
+from bellcrank.files import check_last_line, read_bytes, report_damaged
 
 Array = np.ndarray[Any, Any]
 LAYOUTS, FIELDS, SYMMETRIES = ("coordinate", "array"), ("real", "integer", "double"), ("general", "symmetric")

@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
-from bellcrank.file_reading import check_last_line, checked_finite, read_bytes, read_lines, report_damaged
+from bellcrank.files import check_last_line, checked_finite, read_bytes, read_lines, report_damaged, write_text
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import moments_from_nodes
 from bellcrank.structures.modes import Moments

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError, brief, unknown
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.text_table import table
 

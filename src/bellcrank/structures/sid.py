@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.atomic_file import write_text
 from bellcrank.errors import ModelError, ReadError, brief
-from bellcrank.file_reading import checked_finite, read_lines, report_damaged
+from bellcrank.files import checked_finite, read_lines, report_damaged, write_text
 from bellcrank.model.flexible_body import inertia_of, vee
 from bellcrank.structures import sid_text
 from bellcrank.structures.beam import Array

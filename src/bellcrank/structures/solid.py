@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_argument_errors
+from bellcrank.argument_errors import explain_argument_errors, sequence_elements
 from bellcrank.errors import ModelError, brief
-from bellcrank.optional_imports import optional_import
-from bellcrank.sequences import sequence_elements
+from bellcrank.lazy_import import optional_import
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments

@@ -17,7 +17,7 @@ import numpy as np
 
 from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.studies.distributions import Array

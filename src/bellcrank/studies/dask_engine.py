@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bellcrank.errors import BellcrankError, InputError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.studies.chunk_worker import compute_chunk
 from bellcrank.studies.sampling_plans import Points
 from bellcrank.studies.study_identity import ExpectedDigests

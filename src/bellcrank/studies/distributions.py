@@ -11,7 +11,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.scalar import is_real
 
 Array = np.ndarray[Any, Any]

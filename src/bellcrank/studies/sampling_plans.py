@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.argument_errors import generator
+from bellcrank.buffers import check_memory
 from bellcrank.errors import InputError, ReadError, brief, unknown
-from bellcrank.memory_limits import check_memory
-from bellcrank.optional_imports import optional_import
-from bellcrank.random_seeds import generator
+from bellcrank.lazy_import import optional_import
 from bellcrank.record.decoding_limits import read_parquet_table
 from bellcrank.scalar import is_whole
 from bellcrank.studies.distributions import Array, Levels, Range, as_range

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.argument_errors import checked_seed, explain_argument_errors, explain_methods
 from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import InputError, brief, check_known, warn
-from bellcrank.optional_imports import optional_import
-from bellcrank.random_seeds import checked_seed
+from bellcrank.lazy_import import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run.simulator import Simulator

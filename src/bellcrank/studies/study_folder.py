@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bellcrank.atomic_file import write_atomically, write_text
 from bellcrank.errors import InputError, ReadError, brief, warn
-from bellcrank.file_reading import read_bytes
-from bellcrank.optional_imports import optional_import
+from bellcrank.files import read_bytes, write_atomically, write_text
+from bellcrank.lazy_import import optional_import
 from bellcrank.record.contents import plain
 from bellcrank.record.decoding_limits import read_parquet_table
 from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal

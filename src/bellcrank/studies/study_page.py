@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import write_page
 from bellcrank.errors import InputError
+from bellcrank.files import write_page
 from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.record.contents import plain

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
-from bellcrank.file_reading import read_bytes
+from bellcrank.files import read_bytes
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.observed_columns import observable_units

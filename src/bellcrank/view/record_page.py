@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import path_of, write_atomically
+from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import InputError
+from bellcrank.files import path_of, write_atomically
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import Array
-from bellcrank.optional_imports import optional_import
 from bellcrank.quoting import mathtext
 from bellcrank.record.contents import ENERGIES, plain, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals, value_text
-from bellcrank.sequences import sequence_elements
 from bellcrank.view import palette, scene
 from bellcrank.view.flexible_shapes import largest_stress
 from bellcrank.view.self_contained_page import packed, page

@@ -13,9 +13,9 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.process_state import syntax_tree
 from bellcrank.progress import progress_message
 from bellcrank.quoting import single_line
-from bellcrank.syntax_trees import syntax_tree
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
 from bellcrank.zoo.large_mechanisms import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from bellcrank.emit.c.exported_program import ExportedProgram
-from bellcrank.graph.counters import WORD_RANGE
+from bellcrank.graph.layout import WORD_RANGE
 from bellcrank.graph.program import BAD_STEP, FINISHED
 
 FLAGS = "-Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion"

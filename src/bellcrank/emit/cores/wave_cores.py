@@ -18,7 +18,8 @@ from bellcrank.graph.cells import ANGLES_CHANNEL
 from bellcrank.graph.recursion import Recursion
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Machine, Schedule
-from bellcrank.scheduling.load_tasks import LoadTask, schedule_loads
+from bellcrank.scheduling.placement import schedule_loads
+from bellcrank.scheduling.task import LoadTask
 
 MIN_PLACES = 64  # least places of a run in a divided wave: a message costs as much as about ten of them
 

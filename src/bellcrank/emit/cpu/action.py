@@ -1,4 +1,4 @@
-"""LLVM IR for actions (graph/action.py) of many runs: several ticks of each run without returning to Python.
+"""LLVM IR for actions (graph/program.py) of many runs: several ticks of each run without returning to Python.
 
     i64 @step(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     act on blocks of lanes; 1 if any run goes on
     void @see(i64 from, i64 to, ptr told, ptr u, ptr y, ptr ws)     begin new runs, and observe
@@ -22,7 +22,7 @@ from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, tiles
 from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, sign_bits, tick_routines
-from bellcrank.graph.action import Action
+from bellcrank.graph.program import Action
 from bellcrank.quoting import comment
 
 # Words of eight bytes that both modules share.

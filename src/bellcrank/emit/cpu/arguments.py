@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.buffers import empty_buffer, poisoned
+from bellcrank.buffers import check_memory, empty_buffer, poisoned
 from bellcrank.emit.target import Shape, Signature
 from bellcrank.errors import InputError, unknown
-from bellcrank.memory_limits import check_memory
 from bellcrank.nodes.node import Node
 from bellcrank.parameters import Parameters
 

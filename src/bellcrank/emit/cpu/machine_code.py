@@ -35,7 +35,7 @@ import numpy as np
 from bellcrank.buffers import POISONED
 from bellcrank.emit.llvm.host import code_size, llvm, target_machine
 from bellcrank.errors import CompileError
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.process_state import evaluated_once
 
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.poisoning import Poisoning

@@ -27,12 +27,10 @@ from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.loop_code import LoopCode
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.errors import InputError
-from bellcrank.graph.copy_elision import ElidedRecursion, elide_copies
-from bellcrank.graph.loops.parallel_runs import WaveLoop, WaveLoops
-from bellcrank.graph.loops.runs import neighbours
+from bellcrank.graph.loops.runs import WaveLoop, WaveLoops, neighbours
 from bellcrank.graph.loops.statements import Block, Element, Index, Procedure, Variable, block, index_of
 from bellcrank.graph.recursion import Recursion
-from bellcrank.graph.waves import WaveCode
+from bellcrank.graph.waves import ElidedRecursion, WaveCode, elide_copies
 from bellcrank.quoting import comment
 from bellcrank.scalar import cos, sin
 

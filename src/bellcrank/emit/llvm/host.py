@@ -9,7 +9,7 @@ from typing import Any
 
 from bellcrank.emit import cache as store
 from bellcrank.errors import CompileError, InputError, unknown
-from bellcrank.single_evaluation import evaluated_once
+from bellcrank.process_state import evaluated_once
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class LoopCode:
         called
             Name and workspace slots of each function it may call, by id of its graph.
         runs
-            Runs in the lanes of values (graph/loops/parallel_runs.py), for scalar elements.
+            Runs in the lanes of values (graph/loops/runs.py), for scalar elements.
         """
         self.graph, self.program, self.w, self.trig_width = graph, program, w, trig_width
         self.name, self.called, self.wide = name, called, w.with_lanes(runs) if runs > 1 else w

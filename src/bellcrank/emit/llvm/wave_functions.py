@@ -2,7 +2,7 @@
 
     void @waves(ptr ws, ptr in..., ptr out...)
 
-Each shape has a function for each channel that processes a range of its bundles (graph/loops/parallel_runs.py). The
+Each shape has a function for each channel that processes a range of its bundles (graph/loops/runs.py). The
 phases say which of them may run at the same time.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.loop_code import LoopCode
 from bellcrank.graph.cells import ANGLES_CHANNEL
-from bellcrank.graph.loops.parallel_runs import WaveLoops
+from bellcrank.graph.loops.runs import WaveLoops
 from bellcrank.graph.recursion import Recursion
 from bellcrank.graph.waves import WaveRange, group_waves
 from bellcrank.quoting import symbol

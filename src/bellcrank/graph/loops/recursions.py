@@ -54,8 +54,7 @@ class RecursionLoops(Runs):
         super().__init__(r)
         self.places = len(r.tree.parent)
         counts = [cut.angle_count for cut in r.cell_loops]
-        cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs])
-        angles_before = np.concatenate([[0], np.cumsum(np.array(counts, int)[cell_of])])
+        angles_before = np.concatenate([[0], np.cumsum(np.array(counts, int)[r.tree.cell_of_place])])
         self.angle_count = int(angles_before[-1])
         self.angle_of = angles_before[:-1, None] + np.arange(max(1, *counts))[None]
         self.kept_width = max(cut.stored_values for cut in r.cell_loops)

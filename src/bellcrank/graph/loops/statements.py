@@ -19,12 +19,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from bellcrank.graph.graph import Graph, trace
+from bellcrank.graph.graph import Array, Graph, trace
 from bellcrank.nodes.node import Value
 
-Array = np.ndarray[Any, Any]
 ArrayName = tuple[str, Any]
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from bellcrank.model.flexible_body import ModalNode
 from bellcrank.model.kind import Kind
+from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, is_zero
-from bellcrank.single_evaluation import evaluated_once
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec
 

@@ -22,10 +22,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.atomic_file import path_of
 from bellcrank.errors import InputError, ReadError, brief
+from bellcrank.files import path_of
+from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import Array
-from bellcrank.optional_imports import optional_import
 from bellcrank.record import description
 from bellcrank.record.contents import FORCES
 from bellcrank.record.decoding_limits import check_decoded_size, file_size

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import ReadError
-from bellcrank.optional_imports import optional_import
+from bellcrank.lazy_import import optional_import
 from bellcrank.record import description
 from bellcrank.record.decoding_limits import check_decoded_size, open_parquet, read_columns
 

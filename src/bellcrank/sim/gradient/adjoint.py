@@ -16,13 +16,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.buffers import check_memory
 from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
-from bellcrank.memory_limits import check_memory
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
 from bellcrank.sim.gradient.adjoint_sweeps import (

@@ -31,7 +31,7 @@ from bellcrank.emit.cuda.device import cupy, free_bytes, to_numpy
 from bellcrank.graph import Graph, Layout, Program
 from bellcrank.graph.autodiff import with_known_values
 from bellcrank.graph.inline import inline_small
-from bellcrank.graph.program import list_width
+from bellcrank.graph.layout import list_width
 from bellcrank.integrate import Integrator
 from bellcrank.integrate.problem import select
 from bellcrank.nodes import Node

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank import compiled_quantity
-from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.argument_errors import explain_argument_errors, explain_methods, sequence_elements
 from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import DEFAULT_TARGET
 from bellcrank.content_digest import ContentDigest, UnidentifiedError
 from bellcrank.emit.constant_changes import changed_constants
 from bellcrank.errors import InputError, brief, warn
 from bellcrank.integrate import integrator as integrator_of
-from bellcrank.lazy_import import lazy_import
+from bellcrank.lazy_import import discard_count, lazy_import, optional_import
 from bellcrank.model import Mechanism
-from bellcrank.optional_imports import optional_import
 from bellcrank.parameters.free import Free
 from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar, is_scalar
-from bellcrank.sequences import sequence_elements
 from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
 from bellcrank.sim.linear.operating_point import (
     OpenSystem,
@@ -466,4 +463,4 @@ def graph_cache_key(plant: Mechanism | System) -> tuple[Any, ...]:
             functions = digest.digest(plant)
         except UnidentifiedError:
             functions = object()
-    return compiled_quantity.discard_count(), changed_constants(), functions
+    return discard_count(), changed_constants(), functions

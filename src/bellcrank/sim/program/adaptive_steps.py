@@ -15,8 +15,8 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from bellcrank.graph import Graph, Program
-from bellcrank.graph.counters import CounterWords, to_counter
-from bellcrank.graph.program import FINISHED, NEVER_TIME, STATE_LIMIT, TOO_SMALL, EventSpec, list_width
+from bellcrank.graph.layout import CounterWords, list_width, to_counter
+from bellcrank.graph.program import FINISHED, NEVER_TIME, STATE_LIMIT, TOO_SMALL, EventSpec
 from bellcrank.integrate import Integrator, Problem, State, Step, interpolate
 from bellcrank.integrate.problem import select, unscaled_memory
 from bellcrank.scalar import Scalar, clip, exp, fabs, floor, log, maximum, minimum, sqrt, where

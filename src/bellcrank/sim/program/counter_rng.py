@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from bellcrank.errors import InputError
-from bellcrank.graph.counters import WORD_RANGE as LOW_HALF
-from bellcrank.graph.counters import CounterWords
+from bellcrank.graph.layout import WORD_RANGE as LOW_HALF
+from bellcrank.graph.layout import CounterWords
 from bellcrank.scalar import Scalar, cos, floor, is_whole, log, sqrt, where
 
 WORD_RANGE = 4096.0

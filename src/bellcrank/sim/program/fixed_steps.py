@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.graph import Graph, Layout, Program
-from bellcrank.graph.counters import Counter, CounterWords, split_words
-from bellcrank.graph.program import FINISHED, NEVER_TIME, NOT_CLOSED, NOT_FINITE, STATE_LIMIT, Width, list_width
+from bellcrank.graph.layout import Counter, CounterWords, Width, list_width, split_words
+from bellcrank.graph.program import FINISHED, NEVER_TIME, NOT_CLOSED, NOT_FINITE, STATE_LIMIT
 from bellcrank.integrate import Integrator, Problem, Step
 from bellcrank.integrate.problem import State, select
 from bellcrank.scalar import Scalar, fabs, maximum, where

@@ -32,7 +32,8 @@ from functools import cached_property
 from typing import Any
 
 from bellcrank.graph import Graph
-from bellcrank.graph.program import STATE_LIMIT, list_width
+from bellcrank.graph.layout import list_width
+from bellcrank.graph.program import STATE_LIMIT
 from bellcrank.integrate import Integrator, State
 from bellcrank.integrate.problem import select
 from bellcrank.scalar import Scalar, fabs, maximum, minimum, where

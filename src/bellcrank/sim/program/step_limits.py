@@ -12,7 +12,7 @@ for which the Simulator was made. Elements and damping of mechanisms with loops 
 motion of a frame is prescribed: constraints make bodies effectively heavier than the tree alone.
 
 Runs of a counter in float32 that exceed it are refused, because a stuck counter raises no error. Step counters of a run
-have two words (graph/counters.py). Other counts are single numbers because they restart regularly: steps of a sampling
+have two words (graph/layout.py). Other counts are single numbers because they restart regularly: steps of a sampling
 period or a delay, steps and lines of a table of inputs. They must stay below 2**24. A gradient counts its steps in one
 number as well and finds samples by the time, which needs three more bits.
 """
@@ -36,7 +36,7 @@ from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.frame_elements import Bushing, Cable
 from bellcrank.forces.gears import Belt, Gear, Worm
 from bellcrank.forces.joint_elements import EndStop
-from bellcrank.graph.counters import WORD_RANGE
+from bellcrank.graph.layout import WORD_RANGE
 from bellcrank.integrate.problem import Integrator, Problem, Rate
 from bellcrank.model import Mechanism, Tree
 from bellcrank.parameters import nominal

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.buffers import empty_buffer, poisoned
+from bellcrank.buffers import check_memory, empty_buffer, poisoned
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.emit.cpu import action as text
 from bellcrank.emit.cpu.kernel import Kernel, make_builtin
@@ -25,10 +25,8 @@ from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_cached, host
 from bellcrank.errors import InputError, warn, warn_deprecated
 from bellcrank.forces.contact import Contact
-from bellcrank.graph.action import DRAWN, GIVEN
-from bellcrank.graph.counters import WORD_RANGE, split_words
-from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE
-from bellcrank.memory_limits import check_memory
+from bellcrank.graph.layout import WORD_RANGE, split_words
+from bellcrank.graph.program import DRAWN, EVENT, FINISHED, GIVEN, NOT_CLOSED, NOT_FINITE
 from bellcrank.quoting import single_line
 from bellcrank.sim.program.counter_rng import seed_numbers
 from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps

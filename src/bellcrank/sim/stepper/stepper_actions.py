@@ -20,11 +20,10 @@ from bellcrank.emit.cpu.thread_pool import shared_pool, wait_for_tasks
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Layout, Node, Program
-from bellcrank.graph.action import DRAWN, Action
-from bellcrank.graph.counters import Counter, CounterWords, split_words
 from bellcrank.graph.graph import structure
 from bellcrank.graph.inline import inline
-from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, list_width
+from bellcrank.graph.layout import Counter, CounterWords, list_width, split_words
+from bellcrank.graph.program import DRAWN, EVENT, FINISHED, NEVER_TIME, Action
 from bellcrank.integrate import Integrator
 from bellcrank.integrate.problem import select
 from bellcrank.nodes.ops import COMPARISONS

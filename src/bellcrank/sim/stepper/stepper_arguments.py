@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.buffers import check_memory
 from bellcrank.errors import InputError
-from bellcrank.memory_limits import check_memory
 from bellcrank.sim.run_arguments import check_argument_count, duration, real_array, real_number, whole_multiple
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Atomic file replacement: write to a temporary file in the same folder, then rename it."""
+"""Files of users: atomic replacement, bytes of a regular file, and one error for damaged ones.
+
+A file is replaced atomically: it is written to a temporary file in the same folder, which is then renamed.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ import os
 import secrets
 import shutil
 import stat
+import struct
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
-from bellcrank.errors import BellcrankError, InputError, brief
+import numpy as np
+
+from bellcrank.errors import BellcrankError, InputError, ReadError, brief
 
 ABANDONED_AFTER_SECONDS = 3600.0  # s, age from which a temporary file counts as abandoned
 RENAME_ATTEMPTS, RENAME_PAUSE_SECONDS = 10, 0.02  # attempts, and s between them, for a reader to finish
@@ -164,3 +171,72 @@ def remove_abandoned(target: Path, *suffixes: str) -> None:
                 status = os.lstat(path)
                 if time.time() - status.st_mtime > ABANDONED_AFTER_SECONDS:
                     shutil.rmtree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()
+
+
+FileContents = TypeVar("FileContents")
+
+# Errors that a damaged file causes in a reader without a check for them; they are converted in one place.
+DAMAGED_FILE_ERRORS = (
+    ValueError, LookupError, TypeError, ArithmeticError, AttributeError, StopIteration, RecursionError, MemoryError,
+    struct.error,
+)  # fmt: skip
+
+
+def read_bytes(path: str | os.PathLike[str], description: str) -> tuple[str, Path, bytes]:
+    """Return the description of a file, its path and its bytes; raise ReadError if it is not readable.
+
+    Parameters
+    ----------
+    path
+        The file.
+    description
+        Kind of file, for messages.
+    """
+    file = path_of(path, ReadError)
+    where = f'{description} "{file}"'
+    try:
+        if file.exists() and not file.is_file():  # reading a pipe may never end
+            raise ReadError(f"{where}: is not a regular file; expected one.")
+        return where, file, file.read_bytes()
+    except OSError as error:
+        raise ReadError(f"{where}: {error.strerror or error}.") from None
+
+
+def read_lines(path: str | os.PathLike[str], description: str) -> tuple[str, list[str]]:
+    """Return the description of the file at `path`, of the kind `description`, and its lines in ASCII."""
+    where, _, raw = read_bytes(path, description)
+    return where, raw.decode("ascii", errors="replace").splitlines()
+
+
+def check_last_line(where: str, raw: bytes) -> None:
+    """Raise ReadError if the last line of `raw` has no line break; `where` begins the message.
+
+    A number that was cut short would otherwise be read as another number.
+    """
+    if not raw.endswith((b"\n", b"\r")):
+        raise ReadError(
+            f"{where}: its last line has no line break; was the file cut short? If it is complete, add one."
+        )
+
+
+@contextmanager
+def report_damaged(where: str) -> Iterator[None]:
+    """Convert an error of Python or numpy inside the block to a ReadError; `where` begins the message."""
+    try:
+        with np.errstate(all="ignore"):  # `checked_finite` checks the results
+            yield
+    except BellcrankError:
+        raise
+    except DAMAGED_FILE_ERRORS as error:
+        error_text = f"{type(error).__name__}: {brief(str(error), 200)}"
+        raise ReadError(f"{where}: is damaged or not of this format ({error_text}).") from None
+
+
+def checked_finite(where: str, data: FileContents) -> FileContents:
+    """Return the dataclass `data` if its numbers are finite; raise ReadError if not. `where` begins the message."""
+    for field in fields(data):  # type: ignore[arg-type]
+        value = getattr(data, field.name)
+        for x in value.values() if isinstance(value, dict) else (value,):
+            if isinstance(x, float | np.ndarray) and np.asarray(x).dtype.kind == "f" and not np.isfinite(x).all():
+                raise ReadError(f"{where}: its numbers are too large or NaN: {field.name} is not finite.")
+    return data

@@ -1,17 +1,20 @@
-"""Reverse-mode derivative (vjp) of a recursion: a recursion over the same tree.
+"""Derivatives of a recursion in forward mode (jvp) and in reverse mode (vjp): recursions over the same tree.
 
-The channels of the recursion are followed by the channels of the reverse sweep, the last one first and each in the
-opposite direction. A place sends there the derivative of the weighted sum with respect to the values it received. A
-parent that sent the same values to all its children adds up their adjoints. All children receive the same adjoint from
-their parent, which is right if the parent adds their values, as all methods do; other recursions are not supported
-here. So the gradient of a chain of thousands of bodies is traced and compiled once per link class, as the chain itself
-is.
+In forward mode each cell becomes its own tangent: a channel carries values followed by their rates.
+
+In reverse mode the channels of the recursion are followed by the channels of the reverse sweep, the last one first and
+each in the opposite direction. A place sends there the derivative of the weighted sum with respect to the values it
+received. A parent that sent the same values to all its children adds up their adjoints. All children receive the same
+adjoint from their parent, which is right if the parent adds their values, as all methods do; other recursions are not
+supported here.
+
+So the derivative of a chain of thousands of bodies is traced and compiled once per link class, as the chain itself is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +25,87 @@ from bellcrank.graph.cells import RESULT, Cell, channel_input, channel_output
 from bellcrank.graph.graph import Array, Graph, Shape, trace, value_array
 from bellcrank.graph.recursion import Recursion
 from bellcrank.nodes.node import Node
+
+
+def jvp(r: Recursion, names: Sequence[str]) -> Graph:
+    """Return a graph of the result y and its rate d_y when each input x of `names` moves by d_x: two calls.
+
+    Parameters
+    ----------
+    r
+        The recursion.
+    names
+        Inputs that move.
+    """
+    moving = tangent(r, names)
+    y = r.output[0]
+
+    def both(**given: Any) -> dict[str, Any]:
+        return {y: r.call(**{x: given[x] for x in r.inputs})[y], f"d_{y}": moving.call(**given)[f"d_{y}"]}
+
+    return trace(f"{r.name}.jvp", both, dict(moving.inputs))
+
+
+def tangent(r: Recursion, names: Sequence[str]) -> Recursion:
+    """Return the recursion of d_y alone, from the inputs and their rates d_x.
+
+    Parameters
+    ----------
+    r
+        The recursion.
+    names
+        Inputs that move.
+    """
+    moving = rate_names(r.inputs, names)
+    inputs = {**r.inputs, **{d: r.inputs[x] for x, d in moving.items()}}
+    elements = {**r.tree.elements, **{d: r.tree.elements[x] for x, d in moving.items()}}
+    widths = [r.cells[0].graph.outputs[channel_output(k)].size for k in range(len(r.outwards))]
+    cells = [_tangent_cell(cell, moving, widths) for cell in r.cells]
+    output, places = (f"d_{r.output[0]}", r.output[1]), replace(r.tree, elements=elements)
+    return Recursion(f"{r.name}.tangent", inputs, output, cells, r.tables, places, shape=r.shape)
+
+
+def rate_names(inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Return the name of the rate of each input: d_x, or dd_x if d_x exists already, as in a tangent.
+
+    Parameters
+    ----------
+    inputs
+        The existing inputs.
+    names
+        Inputs that move.
+    """
+    rate_name_of: dict[str, str] = {}
+    for x in names:
+        name = f"d_{x}"
+        while name in inputs or name in rate_name_of.values():
+            name = f"d{name}"
+        rate_name_of[x] = name
+    return rate_name_of
+
+
+def _tangent_cell(cell: Cell, moving: Mapping[str, str], widths: Sequence[int]) -> Cell:
+    """Return the tangent of a cell; it sends twice as many numbers: values, then their rates."""
+    g = cell.graph
+    wide = {name: widths[k] for k in range(len(widths)) for name in cell.sources(k)}
+    seeds = {}
+    for n in g.nodes:
+        name, element = n.args[:2] if n.op == "input" else ("", 0)
+        if name in wide:
+            seeds[n.serial] = {0: g.tape.node("input", name, wide[name] + element)}
+        elif name in moving:
+            seeds[n.serial] = {0: g.tape.node("input", moving[name], element)}
+    rows = [x for array in g.outputs.values() for x in array.flat]
+    rates = iter([row[0] for row in derivative.forward_along(g.nodes, rows, seeds, 1)])
+    outputs = {}
+    for key, array in g.outputs.items():
+        output_rates = [next(rates) for _ in range(array.size)]
+        values = output_rates if key == RESULT else [*array.flat, *output_rates]
+        outputs[key] = value_array([g.tape.value(x) for x in values])
+    inputs: dict[str, Shape] = {x: (2 * wide[x],) if x in wide else shape for x, shape in g.inputs.items()}
+    inputs |= {d: (math.prod(g.inputs[x]),) for x, d in moving.items() if x in g.inputs}
+    return replace(cell, graph=Graph(g.name, inputs, outputs, g.tape))
+
 
 GRADIENT = "g"
 
@@ -108,11 +192,10 @@ def _slots(r: Recursion, names: Sequence[str]) -> tuple[Array, dict[str, list[li
     rows: list[list[int]] = [[] for _ in r.tree.parent]
     readers: dict[str, list[list[int]]] = {}
     sizes = [{x: math.prod(cell.graph.inputs.get(x, (0,))) for x in names} for cell in r.cells]
-    cell_of = np.concatenate([np.tile(run.cells, run.repeats) for run in r.tree.runs]).tolist()
     count = 0
     for x in names:
         readers[x] = [[] for _ in range(math.prod(r.inputs[x]))]
-        for i, cell in enumerate(cell_of):
+        for i, cell in enumerate(r.tree.cell_of_place.tolist()):
             for element in r.tree.elements[x][i, : sizes[cell][x]].tolist():
                 readers[x][element].append(count)
                 rows[i].append(count)
