@@ -145,7 +145,7 @@ def test_the_autopilot_digs_ground_every_time(machine: Any) -> None:
         was = tour.index
         shot = SimpleNamespace(t=t, y=at)
         object.__setattr__(hands, "place", lambda shot: tuple(shot.y))
-        radius, arc, height, bucket, _ = tour(shot)
+        radius, arc, height, bucket, *_ = tour(shot)
         for i, rate in enumerate((radius, arc / max(at[0], 1.0), height, bucket)):
             at[i] += rate * step
         t += step

@@ -90,8 +90,7 @@ class Tour:
     """Endless tour of `places`, each round a bucket's width further along the swing.
 
     Each round digs in undisturbed ground. The dumped soil falls, a few rounds later, into the first holes, so that
-    after a full circle there is ground again. Called with a snapshot, it returns five lever values, the last of which
-    is the mode.
+    after a full circle there is ground again. Called with a snapshot, it returns the values of all levers.
     """
 
     hands: Sticks
