@@ -142,7 +142,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.wasm.module: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS
-        sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
+        sim.linear.operating_point: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """
         dynamics.recursion.link_classes: LONGEST_PERIOD_BODIES
@@ -175,7 +175,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.wasm.module: DATA DATA_COUNT IMPORT
         graph.program: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
-        sim.system.rolled_element_forces: FRAME_NUMBERS
+        sim.system.element_forces: FRAME_NUMBERS
         sim.run.record_builder: UNRESOLVED
         sim.run.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
         sim.realtime.realtime_memory: MLOCKALL_FLAGS THREAD_PRIORITY

@@ -64,7 +64,7 @@ _PUBLIC_NAMES = {
     "sim.stepper.stepper_factory": ("stepper",),
     "sim.realtime.realtime_drive": ("Drive", "drive"),
     "studies.study": ("Study", "study"),
-    "studies.distributions": ("log_uniform", "normal", "uniform"),
+    "studies.sampling_plans": ("log_uniform", "normal", "uniform"),
     "identify.output_error": ("fit",),
     "identify.parameter_search": ("Fit",),
     "identify.design_optimisation": ("Minimum", "minimize"),

@@ -89,9 +89,9 @@ from bellcrank.structures.section import Section as Section
 from bellcrank.structures.sid import read_sid as read_sid
 from bellcrank.structures.sid import write_sid as write_sid
 from bellcrank.structures.solid import solid as solid
-from bellcrank.studies.distributions import log_uniform as log_uniform
-from bellcrank.studies.distributions import normal as normal
-from bellcrank.studies.distributions import uniform as uniform
+from bellcrank.studies.sampling_plans import log_uniform as log_uniform
+from bellcrank.studies.sampling_plans import normal as normal
+from bellcrank.studies.sampling_plans import uniform as uniform
 from bellcrank.studies.study import Study as Study
 from bellcrank.studies.study import study as study
 from bellcrank.version import __version__ as __version__

@@ -1,6 +1,6 @@
 """Studies: many runs over varied values, through Dask, into a folder of Parquet files.
 
-distributions -> sampling_plans   values of each run, and Sobol indices
+sampling_plans                    distributions, values of each run, and Sobol indices
 study_setup                       their meaning to the plant, checked before anything starts; study.toml
 run_batches                       runs as arguments of Simulator.run, and their random inputs
 study_identity                    digests of everything that decides the numbers

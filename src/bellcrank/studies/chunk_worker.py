@@ -20,7 +20,6 @@ from bellcrank.errors import BellcrankError, InputError
 from bellcrank.lazy_import import optional_import
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import (
     DrawnRun,
     Table,
@@ -30,6 +29,7 @@ from bellcrank.studies.run_batches import (
     run_batch,
     run_groups,
 )
+from bellcrank.studies.sampling_plans import Array
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
     digest_differences,

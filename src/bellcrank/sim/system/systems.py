@@ -39,6 +39,7 @@ from bellcrank.sim.run_arguments import (
     real_number,
 )
 from bellcrank.sim.system import element_forces
+from bellcrank.sim.system.element_forces import ElementPasses
 from bellcrank.sim.system.external_forces import Wrench, frame_wrenches, uses_recursions, wrench_forces
 from bellcrank.sim.system.external_forces import checked_forces as checked_forces
 from bellcrank.sim.system.external_forces import checked_law as checked_field
@@ -46,7 +47,6 @@ from bellcrank.sim.system.external_forces import law_forces as acting_everywhere
 from bellcrank.sim.system.prescribed_motions import Motion
 from bellcrank.sim.system.prescribed_motions import checked_motions as checked_motions
 from bellcrank.sim.system.prescribed_motions import drive_unit as unit_of
-from bellcrank.sim.system.rolled_element_forces import ElementPasses
 from bellcrank.sim.system.sampling import Sampled, as_control
 
 Control = Callable[..., Any]
