@@ -59,7 +59,7 @@ _PUBLIC_NAMES = {
     "sim.settings": ("Saving", "Solver"),
     "sim.program.events": ("Event",),
     "sim.system.sampling": ("Sampled",),
-    "sim.gradient.adjoint": ("Adjoint", "Gradient", "gradient"),
+    "sim.run.adjoint": ("Adjoint", "Gradient", "gradient"),
     "sim.stepper.stepper": ("Stepper",),
     "sim.stepper.stepper_factory": ("stepper",),
     "sim.realtime.realtime_drive": ("Drive", "drive"),

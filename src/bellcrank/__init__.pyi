@@ -60,9 +60,6 @@ from bellcrank.scalar import tanh as tanh
 from bellcrank.scalar import where as where
 from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
-from bellcrank.sim.gradient.adjoint import Adjoint as Adjoint
-from bellcrank.sim.gradient.adjoint import Gradient as Gradient
-from bellcrank.sim.gradient.adjoint import gradient as gradient
 from bellcrank.sim.linear.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.linear.equilibrium import EquilibriumError as EquilibriumError
 from bellcrank.sim.linear.equilibrium import equilibrium as equilibrium
@@ -70,6 +67,9 @@ from bellcrank.sim.linear.linearisation import Linear as Linear
 from bellcrank.sim.linear.linearisation import linearize as linearize
 from bellcrank.sim.program.events import Event as Event
 from bellcrank.sim.realtime.realtime_drive import Drive as Drive
+from bellcrank.sim.run.adjoint import Adjoint as Adjoint
+from bellcrank.sim.run.adjoint import Gradient as Gradient
+from bellcrank.sim.run.adjoint import gradient as gradient
 from bellcrank.sim.run.simulator import Simulator as Simulator
 from bellcrank.sim.run.simulator import simulate as simulate
 from bellcrank.sim.settings import Saving as Saving

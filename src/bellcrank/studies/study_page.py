@@ -20,7 +20,7 @@ from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.record.contents import plain
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.chunk_worker import REFUSED
+from bellcrank.studies.dask_engine import REFUSED
 from bellcrank.studies.run_batches import run_batch, run_groups
 from bellcrank.studies.sampling_plans import Array, sobol_indices
 from bellcrank.studies.study_setup import StudySetup
