@@ -40,6 +40,7 @@ from bellcrank.sim.run_arguments import (
     as_tuple,
     check_known,
     check_unique_names,
+    common_shape,
     real_array,
     vector_argument,
 )
@@ -286,11 +287,9 @@ def _vector(
     """Return one of the vectors: given as a whole, overridden by single elements."""
     vector = vector_argument(f"at: {key}", given.get(key), list(names), default)
     single = {known[n][1]: real_array(f'at: "{n}"', x) for n, x in given.items() if n in known and known[n][0] == key}
-    try:
-        shape = np.broadcast_shapes(vector.shape[:-1], *(x.shape for x in single.values()))
-    except ValueError:
-        shapes = ", ".join(f"{names[i]} {x.shape}" for i, x in single.items())
-        raise InputError(f"at: elements of {key} do not broadcast: {shapes}, with {vector.shape[:-1]}.") from None
+    shapes = ", ".join(f"{names[i]} {x.shape}" for i, x in single.items())
+    problem = f"at: elements of {key} do not broadcast: {shapes}, with {vector.shape[:-1]}."
+    shape = common_shape((vector.shape[:-1], *(x.shape for x in single.values())), problem)
     out = np.array(np.broadcast_to(vector, (*shape, len(names))))
     for i, x in single.items():
         out[..., i] = x
