@@ -53,7 +53,7 @@ TABLE: dict[str, Lowered] = {
     "sim.program.tree_dynamics.OPERATOR_FROM_STATES": _row(1, "bodies", "calls", "large"),
     "dynamics.recursion.link_classes.MERGE_ABOVE_CLASSES": _row(1, "classes"),
     "dynamics.recursion.link_classes.FEW_MEMBERS": _row(100, "classes"),
-    "sim.program.jacobian_operator.MIN_CALL_OPERATIONS": _row(1, "calls", "large"),
+    "sim.program.system_graphs.MIN_CALL_OPERATIONS": _row(1, "calls", "large"),
     "sim.constraints.loop_jacobian.MAX_UNROLLED_OPERATIONS": _row(1, "calls", "large"),
     "sim.program.implicit_forces.MAX_FACTOR_PRODUCTS": _row(1, "calls"),
     "dynamics.singular_mass.MATRIX_CHECK_MAX_NV": _row(1, "calls"),

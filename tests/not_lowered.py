@@ -36,8 +36,8 @@ NOT_LOWERED: dict[str, str] = {
         graph.program: STATE_LIMIT NEVER_TIME
         sim.stepper.stepper_actions: START_CLOSURE_ROUNDS
         sim.run_arguments: LIMIT_TOLERANCE
-        sim.linear.equilibrium_search: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS
-        sim.linear.equilibrium_search: SOLVED_RESIDUAL
+        sim.linear.equilibrium: FAILED_RESIDUAL FIRST_DAMPING MAX_DAMPING RANK_TOLERANCE MAX_ITERATIONS
+        sim.linear.equilibrium: SOLVED_RESIDUAL
         sim.linear.equilibrium: UNDETERMINED_SHARE
         sim.program.events: SIMULTANEOUS_STEPS
         sim.program.events: SEARCH_ITERATIONS
@@ -53,8 +53,8 @@ NOT_LOWERED: dict[str, str] = {
         sim.linear.modes: REST_ACCELERATION ROUNDING_RATIO
         sim.system.prescribed_motions: MAX_MOTION_ERROR_SHARE MIN_FREE_SHARE START_TOLERANCE
         sim.constraints.multi_partition_program: LARGEST_CANDIDATE_COUNT LARGEST_PARTITION_COUNT NEGLIGIBLE_SHARE
-        sim.linear.equilibrium_search: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS
-        sim.linear.equilibrium_search: LONGEST_JOINT_STEP SMALLEST_SCALE
+        sim.linear.equilibrium: KINK_STEP MOST_ITERATIONS PRESSURE_SCALE_PA MOST_KINK_RESTARTS
+        sim.linear.equilibrium: LONGEST_JOINT_STEP SMALLEST_SCALE
         sim.program.step_check: CONFIRM_STEPS EVENTS CHECK_INTERVAL_STEPS IMPACT_STEPS LATE_STEPS REGULAR
         sim.program.step_check: LONGEST_WAIT_STEPS REFERENCE SINGLE_STEP_SHARE SPIKE_RATIO SPIKED SPIKE_BUDGET
         sim.program.step_check: SPIKE_SHARE WINDOW_STEPS
@@ -71,7 +71,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.sheet: GROUPING_TERMS
         graph.loop_graph: MAX_WRITTEN_OPERATIONS BYTES_PER_OPERATION
         graph.autodiff: SLOW_VJP_OPERATIONS MAX_VARIATION_NUMBERS
-        sim.gradient.adjoint_sweeps: UNLIMITED_TICKS
+        sim.run.adjoint_sweeps: UNLIMITED_TICKS
         sim.run_arguments: MAX_RATE_HZ MAX_SECONDS MAX_COUNT MAX_SAMPLES MAX_STEPS MAX_STEPS_PER_CALL
         sim.run_arguments: MAX_EXPERIMENT_STEPS
         sim.realtime.realtime_drive: LONGEST_PERIOD_NS LONGEST_SLEEP_S MOST_CAUGHT_UP_PERIODS HIGHEST_RATE_HZ
@@ -101,7 +101,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cpu.realtime_loop: KEPT_EVENTS KEPT_PERIODS
         graph.user_code: MAX_CHECKED_SECONDS
         graph.recursion_interpreter: MAX_STEP_NUMBERS
-        sim.gradient.adjoint: MAX_PARTITIONS
+        sim.run.adjoint: MAX_PARTITIONS
         sim.system.systems: MAX_CHECKED_RUNS
         sim.run.gpu_runs: MEMORY_SHARE PAUSE_SECONDS
         sim.linear.linearisation: CACHED_PLANTS
@@ -141,8 +141,8 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
         emit.wasm.module: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
-        sim.gradient.adjoint_sweeps: BUSY_RUNS
-        sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
+        sim.run.adjoint_sweeps: BUSY_RUNS
+        sim.linear.operating_point: GPU_CHUNK_NUMBERS
     """,
     "the longest pattern that is looked for; a small mechanism has no longer one": """
         dynamics.recursion.link_classes: LONGEST_PERIOD_BODIES
@@ -175,7 +175,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.wasm.module: DATA DATA_COUNT IMPORT
         graph.program: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
-        sim.system.rolled_element_forces: FRAME_NUMBERS
+        sim.system.element_forces: FRAME_NUMBERS
         sim.run.record_builder: UNRESOLVED
         sim.run.batch_execution: OWN_REFERENCES PARTS_PER_THREAD
         sim.realtime.realtime_memory: MLOCKALL_FLAGS THREAD_PRIORITY

@@ -221,7 +221,7 @@ def _own(folder: Path) -> dict[str, Any]:
         "from_wong.k": [(0.1, 0, 0)] * 2, "bc.load_record.path": folder / "kept.parquet",
         "bc.read_matrix.path": folder / "kept.mtx", "record.save.path": folder / "again.csv",
         "records.save.path": folder / "again.npz", "EndStop.stiffness": 1.0,
-        "identify.parameter_groups": base,
+        "identify.least_squares": base,
         "found": found,
         "identify.m": m, "identify.q": moved["q"], "identify.v": moved["v"], "identify.a": moved["a"],
         "identify.tau": moved["q"], "numbers": identify.numbers_of(m), "identify.moved": {"joint1": q, "joint2": q},

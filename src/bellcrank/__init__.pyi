@@ -60,9 +60,6 @@ from bellcrank.scalar import tanh as tanh
 from bellcrank.scalar import where as where
 from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
-from bellcrank.sim.gradient.adjoint import Adjoint as Adjoint
-from bellcrank.sim.gradient.adjoint import Gradient as Gradient
-from bellcrank.sim.gradient.adjoint import gradient as gradient
 from bellcrank.sim.linear.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.linear.equilibrium import EquilibriumError as EquilibriumError
 from bellcrank.sim.linear.equilibrium import equilibrium as equilibrium
@@ -70,6 +67,9 @@ from bellcrank.sim.linear.linearisation import Linear as Linear
 from bellcrank.sim.linear.linearisation import linearize as linearize
 from bellcrank.sim.program.events import Event as Event
 from bellcrank.sim.realtime.realtime_drive import Drive as Drive
+from bellcrank.sim.run.adjoint import Adjoint as Adjoint
+from bellcrank.sim.run.adjoint import Gradient as Gradient
+from bellcrank.sim.run.adjoint import gradient as gradient
 from bellcrank.sim.run.simulator import Simulator as Simulator
 from bellcrank.sim.run.simulator import simulate as simulate
 from bellcrank.sim.settings import Saving as Saving
@@ -89,9 +89,9 @@ from bellcrank.structures.section import Section as Section
 from bellcrank.structures.sid import read_sid as read_sid
 from bellcrank.structures.sid import write_sid as write_sid
 from bellcrank.structures.solid import solid as solid
-from bellcrank.studies.distributions import log_uniform as log_uniform
-from bellcrank.studies.distributions import normal as normal
-from bellcrank.studies.distributions import uniform as uniform
+from bellcrank.studies.sampling_plans import log_uniform as log_uniform
+from bellcrank.studies.sampling_plans import normal as normal
+from bellcrank.studies.sampling_plans import uniform as uniform
 from bellcrank.studies.study import Study as Study
 from bellcrank.studies.study import study as study
 from bellcrank.version import __version__ as __version__

@@ -19,7 +19,7 @@ from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions, mechanism_at
 from bellcrank.sim.program import step_check
 from bellcrank.sim.system.observed_columns import nominals
-from bellcrank.studies.chunk_worker import chunk_table
+from bellcrank.studies.dask_engine import chunk_table
 from bellcrank.studies.sampling_plans import points as points_of
 from bellcrank.studies.study_setup import study_setup
 from crossing import exports

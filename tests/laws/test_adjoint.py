@@ -15,7 +15,7 @@ from bellcrank.graph import CustomPullbackGraph
 from bellcrank.graph.inline import inline
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.model import Mechanism
-from bellcrank.sim.gradient import adjoint_sweeps as sweeps
+from bellcrank.sim.run import adjoint_sweeps as sweeps
 from trees import HOLONOMIC, close, few, trees
 
 Array = np.ndarray[Any, Any]
@@ -187,7 +187,7 @@ def test_checkpoints_beyond_memory_are_recomputed(monkeypatch: pytest.MonkeyPatc
     whole = adjoint.run(1.0, **given)
     rooms = []
     made = adjoint.steps.forward_program
-    monkeypatch.setattr("bellcrank.sim.gradient.adjoint_sweeps.NOTE_BYTES", 8 * 30 * adjoint.steps.note_layout.size)
+    monkeypatch.setattr("bellcrank.sim.run.adjoint_sweeps.NOTE_BYTES", 8 * 30 * adjoint.steps.note_layout.size)
     swept = sweeps.LaneSweeps.sweep
 
     def counted(self: Any, program: Any, state: Any, table: Any, parameters: Any, room: int) -> Any:
@@ -205,7 +205,7 @@ def test_checkpoints_beyond_memory_are_recomputed(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("threads", [1, 2])
 def test_batch_equals_single_runs(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In parts and on threads, with starts, inputs and parameters of each run."""
-    monkeypatch.setattr("bellcrank.sim.gradient.adjoint_sweeps.CACHE_BYTES", 1)
+    monkeypatch.setattr("bellcrank.sim.run.adjoint_sweeps.CACHE_BYTES", 1)
     m = bc.zoo.puma600()
     m = m.free(f"{m.bodies[2].name}.mass")
     (mass,) = m.parameters

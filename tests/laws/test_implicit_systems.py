@@ -1,4 +1,4 @@
-"""Implicit steps with called linear systems (jacobian_operator.py) equal straight-line code, but shorter."""
+"""Implicit steps with called linear systems (system_graphs.py) equal straight-line code, but shorter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.sim.program import jacobian_operator
+from bellcrank.sim.program import system_graphs
 
 
 @pytest.mark.parametrize("integrator", ["rodas4", "midpoint"])
@@ -17,7 +17,7 @@ def test_call_equals_written_out_code(monkeypatch: pytest.MonkeyPatch, name: str
     """One system with a loop, whose Jacobian is a product of two matrices, and one without."""
 
     def run(fewest: int) -> tuple[Any, int]:
-        monkeypatch.setattr(jacobian_operator, "MIN_CALL_OPERATIONS", fewest)
+        monkeypatch.setattr(system_graphs, "MIN_CALL_OPERATIONS", fewest)
         mechanism = bc.zoo.four_bar() if name == "four_bar" else bc.zoo.chain(3)
         sim = bc.Simulator(mechanism, integrator=integrator)
         found = sim.run(0.05, step=5e-3, every=0.01)

@@ -16,8 +16,7 @@ from bellcrank.dynamics.loops.assembly import consistent_velocity
 from bellcrank.errors import BellcrankError
 from bellcrank.integrate import INTEGRATORS
 from bellcrank.sim.constraints.looped_dynamics import looped_dynamics
-from bellcrank.sim.linear.linearisation_kernels import position_rate_matrix
-from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions
+from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions, position_rate_matrix
 from bellcrank.sim.settings import Solver
 from loops import Closed, at_random
 from loops import looped as mechanisms

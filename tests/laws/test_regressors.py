@@ -13,7 +13,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.identify.closed_loops import Branch, random_states
 from bellcrank.identify.experiments import read_measurement
-from bellcrank.identify.physical_consistency import _log_cholesky, inertial_numbers, pseudo_inertia
+from bellcrank.identify.least_squares import _log_cholesky, inertial_numbers, pseudo_inertia
 from bellcrank.model import Mechanism
 
 idf = bc.identify

@@ -467,14 +467,14 @@ def test_a_run_whose_draw_is_refused_is_compared_as_well(cluster: Any, tmp_path:
 def test_worker_with_other_random_inputs_stores_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bellcrank.studies import chunk_worker
+    from bellcrank.studies import dask_engine
 
-    real = chunk_worker.draw_inputs
+    real = dask_engine.draw_inputs
 
     def elsewhere(*arguments: Any) -> Any:
         return [{name: x + 1.0 for name, x in run.items()} for run in real(*arguments)]
 
-    monkeypatch.setattr(chunk_worker, "draw_inputs", elsewhere)
+    monkeypatch.setattr(dask_engine, "draw_inputs", elsewhere)
     asked: dict[str, Any] = {**USUAL, **NOISY, "to": tmp_path / "s", "cluster": cluster}
     with pytest.raises(BellcrankError, match="a worker would compute different numbers: its random input aim"):
         bc.study(servo(), **asked)
@@ -580,15 +580,15 @@ def test_a_worker_with_another_global_computes_nothing(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The class is sent by name, and its module there may be another."""
-    from bellcrank.studies import chunk_worker
+    from bellcrank.studies import dask_engine
 
-    sent = chunk_worker.unpack_setup
+    sent = dask_engine.unpack_setup
 
     def elsewhere(*arguments: Any) -> Any:
         monkeypatch.setitem(globals(), "STRENGTH", 3.0)
         return sent(*arguments)
 
-    monkeypatch.setattr(chunk_worker, "unpack_setup", elsewhere)
+    monkeypatch.setattr(dask_engine, "unpack_setup", elsewhere)
     with pytest.raises(BellcrankError, match=r"different numbers: plant\.actuators is different there"):
         bc.study(pulled(), **USUAL, to=tmp_path / "s", cluster=cluster)
 

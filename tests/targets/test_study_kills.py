@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.studies.chunk_worker import chunk_table
+from bellcrank.studies.dask_engine import chunk_table
 from bellcrank.studies.sampling_plans import points
 from bellcrank.studies.study_setup import study_setup
 

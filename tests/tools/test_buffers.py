@@ -20,7 +20,7 @@ ALLOCATORS = {"empty", "empty_like", "new_empty"}
 FOLDERS = ("emit", "sim", "gym", "studies", "identify", "build", "graph")  # packages that hold or call kernels
 # Arrays that Python fills, not generated code: number by file.
 FILLED_BY_PYTHON = {
-    "sim/stepper/stepper_arguments.py": 3,  # rows of a run that Python steps
+    "sim/stepper/stepper_actions.py": 3,  # rows of a run that Python steps
     "sim/run/batch_execution.py": 1,  # kept for reuse, and filled with NaN by its next user
     "emit/cuda/register_pressure.py": 1,  # positions in an order of nodes
     "identify/closed_loops.py": 1,  # filled sample by sample by the assembly

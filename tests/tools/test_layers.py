@@ -183,7 +183,6 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "stepper": {"constraints", "program", "run", "system"},
         "realtime": {"program", "run", "system"},
         "linear": {"program", "run", "system"},
-        "gradient": {"constraints", "program", "run", "system"},
     },
     "dynamics": {"historical": set(), "loops": set(), "recursion": set()},
 }

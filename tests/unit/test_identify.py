@@ -16,9 +16,8 @@ import bellcrank as bc
 from bellcrank.cli import app
 from bellcrank.errors import InputError, ReadError
 from bellcrank.identify.experiments import read_measurement
-from bellcrank.identify.least_squares import estimate_from_regressor, qr_factors
-from bellcrank.identify.linear_parameters import inertial_numbers
-from bellcrank.identify.physical_consistency import pseudo_inertia
+from bellcrank.identify.least_squares import estimate_from_regressor, pseudo_inertia, qr_factors
+from bellcrank.identify.regressors import inertial_numbers
 from bellcrank.model import Mechanism
 
 pytest.importorskip("scipy")

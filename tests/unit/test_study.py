@@ -18,8 +18,7 @@ from bellcrank.content_digest.libraries import code_versions
 from bellcrank.errors import BellcrankError, InputError, ReadError
 from bellcrank.studies import dask_engine
 from bellcrank.studies import study_folder as folder_module
-from bellcrank.studies.chunk_worker import compute_chunk
-from bellcrank.studies.dask_engine import StudyError
+from bellcrank.studies.dask_engine import StudyError, compute_chunk
 from bellcrank.studies.study_folder import StudyFolder
 from bellcrank.studies.study_identity import ExpectedDigests
 from bellcrank.studies.study_page import _bones, _leaf_centres

@@ -142,9 +142,7 @@ def graph_with_springs(
     moving = [end for end in ends if tree.frames[end][0] >= 0]  # a recursion has no results for frames on the ground
     end_motions = frame_graph(f"{name}.ends", tree_without_springs, moving, parameters, MOTION_RESULTS)
     is_energy = quantity == "potential_energy"  # energies of springs are added; no forces act
-    spring_graph = _spring_loops(
-        f"{name}.springs", tree.springs, parameters, *((_spring_energy, 1) if is_energy else (_spring_wrenches, 12))
-    )
+    spring_graph = _spring_loops(f"{name}.springs", tree.springs, parameters, is_energy)
     all_inputs = inputs if is_energy else {**inputs, "wrench": (len(frames) + len(ends), 6)}
     wrench_frames = [] if is_energy else [*frames, *ends]
     quantity_graph = rolled_graph(
@@ -175,42 +173,28 @@ def _ground_frame_motion(tree: Tree, frame: str) -> Sequence[Scalar]:
 # -- one spring, and all of them
 
 
-def _spring_wrenches(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
-    """Return [force, moment] on the two ends of a spring."""
+def _spring_results(s: Spring, is_energy: bool, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
+    """Return the energy of a spring with these constants, or [force, moment] on its two ends."""
+    s = replace(s, **dict(zip(LAW_FIELDS, law, strict=True)))
+    a, b = (FrameEnd(IDENTITY, Vec(*ends[i : i + 3]), [], ZERO, Vec(*ends[i + 3 : i + 6]), ZERO, ZERO) for i in (0, 6))
+    if is_energy:
+        return [stretch_energy(s, a, b)]
     step("spring", s.name)
-    f = tension_force(_spring_with_law(s, law), *_two_ends(ends))
+    f = tension_force(s, a, b)
     return [*f, 0.0, 0.0, 0.0, *(-f), 0.0, 0.0, 0.0]
 
 
-def _spring_energy(s: Spring, law: Sequence[Scalar], ends: Sequence[Scalar]) -> list[Scalar]:
-    """Return the energy of a spring."""
-    return [stretch_energy(_spring_with_law(s, law), *_two_ends(ends))]
-
-
-def _spring_with_law(s: Spring, law: Sequence[Scalar]) -> Spring:
-    """Return a spring with these constants."""
-    return replace(s, **dict(zip(LAW_FIELDS, law, strict=True)))
-
-
-def _two_ends(ends: Sequence[Scalar]) -> tuple[FrameEnd, FrameEnd]:
-    a, b = (FrameEnd(IDENTITY, Vec(*ends[i : i + 3]), [], ZERO, Vec(*ends[i + 3 : i + 6]), ZERO, ZERO) for i in (0, 6))
-    return a, b
-
-
-def _spring_loops(
-    name: str, springs: Sequence[Spring], parameters: Parameters, law: Callable[..., Any], width: int
-) -> Graph:
-    """Return the graph of `width` results of each spring from its two ends."""
+def _spring_loops(name: str, springs: Sequence[Spring], parameters: Parameters, is_energy: bool) -> Graph:
+    """Return the graph of the energies of all springs, or of their wrenches, from their ends."""
     groups: dict[Any, list[int]] = {}
-    for i, s in enumerate(springs):
-        groups.setdefault(folding_values([getattr(s, x) for x in LAW_FIELDS]), []).append(i)
-    kinds = []
+    constants = [[getattr(s, x) for x in LAW_FIELDS] for s in springs]
+    for i, numbers in enumerate(constants):
+        groups.setdefault(folding_values(numbers), []).append(i)
+    kinds, sizes = [], {"ends": 12, RESULT: 1 if is_energy else 12}
     for members in groups.values():
-        like = springs[members[0]]
-        numbers = [[getattr(springs[i], x) for x in LAW_FIELDS] for i in members]
-        element_rows = {
-            x: [tuple(range(n * i, n * i + n)) for i in members] for x, n in (("ends", 12), (RESULT, width))
-        }
-        kinds.append(ElementClass(partial(law, like), f"spring as {like.name}", like.name, numbers, element_rows))
-    shapes: dict[str, Shape] = {"ends": (12 * len(springs),)}
-    return independent_loops(name, shapes, ("springs", width * len(springs)), kinds, parameters)
+        like, rows = springs[members[0]], [constants[i] for i in members]
+        element_rows = {x: [tuple(range(n * i, n * i + n)) for i in members] for x, n in sizes.items()}
+        law = partial(_spring_results, like, is_energy)
+        kinds.append(ElementClass(law, f"spring as {like.name}", like.name, rows, element_rows))
+    n = len(springs)
+    return independent_loops(name, {"ends": (12 * n,)}, ("springs", sizes[RESULT] * n), kinds, parameters)

@@ -21,8 +21,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.errors import InputError, check_known
-from bellcrank.identify.linear_parameters import Array, Number
-from bellcrank.identify.regressors import regressor
+from bellcrank.identify.regressors import Array, Number, regressor
 from bellcrank.model import Mechanism
 from bellcrank.scalar import float_array
 

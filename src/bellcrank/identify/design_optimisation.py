@@ -20,7 +20,7 @@ from bellcrank.quoting import single_line
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import count, duration
 from bellcrank.sim.system.element_forces import OverlapError
-from bellcrank.studies.distributions import Array, Range
+from bellcrank.studies.sampling_plans import Array, Range
 
 MAX_TRIES = 10_000_000
 DIFFERENCE_SHARE = 1e-5  # share of a range, step of differences

@@ -21,7 +21,7 @@ from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.errors import InputError
 from bellcrank.files import write_text
 from bellcrank.identify.closed_loops import MAX_HALF_WIDTH, Branch
-from bellcrank.identify.parameter_groups import Base
+from bellcrank.identify.least_squares import Base
 from bellcrank.identify.regressors import regressor
 from bellcrank.lazy_import import optional_import
 from bellcrank.model import Mechanism

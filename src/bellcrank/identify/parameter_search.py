@@ -10,8 +10,8 @@ import numpy as np
 
 from bellcrank.argument_errors import generator
 from bellcrank.errors import InputError, brief, check_known
-from bellcrank.identify.least_squares import Array, correlation_matrix, direction_texts
-from bellcrank.identify.regressors import MAX_MEASURED
+from bellcrank.identify.least_squares import correlation_matrix, direction_texts
+from bellcrank.identify.regressors import MAX_MEASURED, Array
 from bellcrank.lazy_import import optional_import
 from bellcrank.quoting import single_line
 from bellcrank.scalar import is_real

@@ -273,6 +273,14 @@ class NamedVector(NDArrayOperatorsMixin, Sequence[Scalar]):
         return f"{self.what}({', '.join(f'{n}={x!r}' for n, x in zip(self.names, self.values, strict=True))})"
 
 
+def common_shape(shapes: Iterable[tuple[int, ...]], problem: str) -> tuple[int, ...]:
+    """Return the shape that `shapes` broadcast to, or raise an InputError with the text `problem`."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise InputError(problem) from None
+
+
 def vector_argument(name: str, value: Any, names: Sequence[str], default: Any) -> Array:
     """Return an array (..., n) from an array, or from a mapping by name on top of the default.
 
@@ -293,11 +301,9 @@ def vector_argument(name: str, value: Any, names: Sequence[str], default: Any) -
     if isinstance(value, Mapping):
         check_known(name, "element", value, names)
         values_by_name = {key: real_array(f"{name}[{key!r}]", x) for key, x in value.items()}
-        try:
-            shape = np.broadcast_shapes(*(x.shape for x in values_by_name.values()))
-        except ValueError:
-            shapes = ", ".join(f"{key} {x.shape}" for key, x in values_by_name.items())
-            raise InputError(f"{name}: the elements do not broadcast: {shapes}; expected one shape for all.") from None
+        shapes = ", ".join(f"{key} {x.shape}" for key, x in values_by_name.items())
+        problem = f"{name}: the elements do not broadcast: {shapes}; expected one shape for all."
+        shape = common_shape((x.shape for x in values_by_name.values()), problem)
         out = np.broadcast_to(base, (*shape, len(names))).copy()
         for key, x in values_by_name.items():
             out[..., names.index(key)] = x
@@ -322,11 +328,8 @@ def initial_state(s: System, q0: Any, v0: Any, x0: Any) -> Array:
     v = vector_argument("v0", v0, list(m.columns[1]), np.zeros(m.nv))
     x = vector_argument("x0", x0, [z.name for z in s.states], [z.initial for z in s.states])
     _check_limits(s, x)
-    try:
-        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], x.shape[:-1])
-    except ValueError:
-        shapes = f"q0 {q.shape}, v0 {v.shape}, x0 {x.shape}"
-        raise InputError(f"the leading axes of the start do not broadcast: {shapes}.") from None
+    problem = f"the leading axes of the start do not broadcast: q0 {q.shape}, v0 {v.shape}, x0 {x.shape}."
+    batch = common_shape((a.shape[:-1] for a in (q, v, x)), problem)
     y = np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in (q, v, x)], axis=-1)
     for i in s.quaternions:
         n = np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
@@ -405,11 +408,9 @@ class RunArguments:
         p = s.parameters.vector(free or {}, "simulate")
         batch_shape = () if batch is None else (count("batch", batch),)
         check_memory(f"batch={batch}", 8.0 * math.prod(batch_shape) * y.shape[-1], "take a smaller batch")
-        try:
-            self.shape = np.broadcast_shapes(y.shape[:-1], table.shape[:-2], p.shape[:-1], batch_shape)
-        except ValueError:
-            shapes = f"start {y.shape[:-1]}, inputs {table.shape[:-2]}, parameters {p.shape[:-1]}, batch {batch_shape}"
-            raise InputError(f"the leading axes do not broadcast: {shapes}.") from None
+        axes = {"start": y.shape[:-1], "inputs": table.shape[:-2], "parameters": p.shape[:-1], "batch": batch_shape}
+        shapes = ", ".join(f"{name} {shape}" for name, shape in axes.items())
+        self.shape = common_shape(axes.values(), f"the leading axes do not broadcast: {shapes}.")
         self.runs = math.prod(self.shape)
         if self.runs == 0:
             raise InputError(f"the start has the shape {y.shape}: there is nothing to run.")

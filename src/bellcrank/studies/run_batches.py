@@ -21,7 +21,7 @@ from bellcrank.emit.cuda.device import unavailable_reason
 from bellcrank.errors import InputError, warn
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.distributions import Array
+from bellcrank.studies.sampling_plans import Array
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, START_ARGUMENTS, WORD_SETTINGS, StudySetup, drawn_inputs
 
 AUTO_TARGET = "auto"  # value of target: use the GPU on those workers that have one

@@ -23,13 +23,18 @@ from bellcrank.sim.program.events import Event
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import RunArguments, as_tuple, count, duration, whole_multiple
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, OverlapError, check_start
-from bellcrank.studies.chunk_worker import is_row_list
 from bellcrank.studies.dask_engine import StudyError, StudyProgress, computed_chunks, dask_client
-from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import changed_input, check_repeatable, run_arguments, run_batch, run_groups
-from bellcrank.studies.sampling_plans import Indices, Points, sobol_indices
+from bellcrank.studies.sampling_plans import Array, Indices, Points, sobol_indices
 from bellcrank.studies.sampling_plans import points as points_of
-from bellcrank.studies.study_folder import MANIFEST_VERSION, MAX_FILES, StudyFolder, chunk_ranges, provenance
+from bellcrank.studies.study_folder import (
+    MANIFEST_VERSION,
+    MAX_FILES,
+    StudyFolder,
+    chunk_ranges,
+    is_row_list,
+    provenance,
+)
 from bellcrank.studies.study_identity import (
     ExpectedDigests,
     equation_summary,

@@ -12,6 +12,7 @@ runs/runs-000000000.parquet      the runs from 0 on, sealed; runs/ contains noth
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import platform
@@ -22,13 +23,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bellcrank.errors import InputError, ReadError, brief, warn
 from bellcrank.files import read_bytes, write_atomically, write_text
 from bellcrank.lazy_import import optional_import
 from bellcrank.record.contents import plain
 from bellcrank.record.decoding_limits import read_parquet_table
-from bellcrank.studies.chunk_worker import DRAWN_KEY, SEAL_KEY, STUDY_KEY, table_seal
-from bellcrank.studies.run_batches import BlockDigests, decode_digests
+from bellcrank.studies.run_batches import BlockDigests, Table, decode_digests
+from bellcrank.studies.sampling_plans import Array
 from bellcrank.studies.study_identity import digest_differences, equation_differences, group_label
 from bellcrank.version import __version__
 
@@ -36,6 +39,8 @@ MANIFEST, LOCK, CHECKSUM = "study.json", ".lock", "checksum"
 MAX_CHUNK_BYTES = 2**62  # of a chunk; no practical limit, as constant columns of our own files may compress extremely
 MAX_FILES = 1_000_000  # of one study, whose names are listed
 MANIFEST_VERSION = 2  # version of manifests; version 1 had neither identity nor checksum
+# keys of the metadata of a file of rows
+SEAL_KEY, STUDY_KEY, DRAWN_KEY = b"bellcrank seal", b"bellcrank study", b"bellcrank random inputs"
 NOT_COMPARED = ("chunk", "provenance", "methods", "equations")
 # Names of the entries of a manifest in errors.
 MANIFEST_LABELS = {
@@ -330,8 +335,6 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 
 def provenance() -> dict[str, Any]:
     """Return the versions and the computer that a study is started with."""
-    import numpy as np
-
     return {
         "bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version(),
         "machine": platform.machine(), "system": platform.system(), "processors": os.cpu_count(),
@@ -341,3 +344,58 @@ def provenance() -> dict[str, Any]:
 def _short(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+# -- one file
+
+
+def encode_table(table: Table, study: str, drawn: bytes = b"") -> bytes:
+    """Return `table` as a Parquet file with a seal over its content and the name of the `study`; deterministic.
+
+    `drawn` are the encoded digests of its random inputs.
+    """
+    pa, pq = (optional_import(name, "study", "a study") for name in ("pyarrow", "pyarrow.parquet"))
+    arrays = [_array(pa, name, x) for name, x in table.items()]
+    arrow_table = pa.Table.from_arrays(arrays, names=list(table))
+    floats = [name for name, x in table.items() if x.dtype.kind == "f"]
+    words = [name for name, x in table.items() if x.dtype.kind not in "fi" and not is_row_list(name)]
+    arrow_table = arrow_table.replace_schema_metadata(
+        {SEAL_KEY: table_seal(arrow_table, study, drawn), STUDY_KEY: study.encode(), DRAWN_KEY: drawn}
+    )
+    stream = io.BytesIO()
+    pq.write_table(
+        arrow_table, stream, compression="zstd", use_dictionary=words, write_page_checksum=True,
+        use_byte_stream_split=floats,
+    )  # fmt: skip
+    return stream.getvalue()
+
+
+def is_row_list(name: str) -> bool:
+    """Return whether the column `name` contains lists of rows."""
+    return name.startswith("rows(")
+
+
+def _array(pa: Any, name: str, x: Array) -> Any:
+    if is_row_list(name):
+        return pa.array(list(x), pa.list_(pa.float64()))
+    return pa.array(x if x.dtype.kind in "fi" else [str(v) for v in x])
+
+
+def table_seal(table: Any, study: str, drawn: bytes = b"") -> bytes:
+    """Return a digest of the `study`, `drawn`, names and values of `table`, independent of the layout of the file."""
+    digest = hashlib.sha256(study.encode() + drawn)
+    for name in table.column_names:
+        column = table.column(name).combine_chunks()
+        kind = "rows" if is_row_list(name) else column.type  # Parquet may rename the elements of lists
+        digest.update(f"{name}\0{kind}\0{len(column)}\0".encode())
+        if str(column.type) == "string":
+            for x in column.to_pylist():
+                digest.update(x.encode() + b"\0")
+        elif is_row_list(name):
+            for x in column.to_numpy(zero_copy_only=False):
+                digest.update(
+                    b"none" if x is None else len(x).to_bytes(8, "little") + np.ascontiguousarray(x).tobytes()
+                )
+        else:
+            digest.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)).tobytes())
+    return digest.hexdigest().encode()

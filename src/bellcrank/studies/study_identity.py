@@ -37,8 +37,8 @@ from bellcrank.parameters import Parameters
 from bellcrank.parameters.free import Free
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Plan
-from bellcrank.studies.distributions import Array
 from bellcrank.studies.run_batches import Table, run_arguments, shared_settings
+from bellcrank.studies.sampling_plans import Array
 from bellcrank.studies.study_setup import NUMBER_SETTINGS, WORD_SETTINGS, StudySetup
 
 DIGEST_DIGITS = 32  # hexadecimal digits of a digest in a manifest

@@ -20,10 +20,9 @@ from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.record.contents import plain
 from bellcrank.sim.run.simulator import Simulator
-from bellcrank.studies.chunk_worker import REFUSED
-from bellcrank.studies.distributions import Array
+from bellcrank.studies.dask_engine import REFUSED
 from bellcrank.studies.run_batches import run_batch, run_groups
-from bellcrank.studies.sampling_plans import sobol_indices
+from bellcrank.studies.sampling_plans import Array, sobol_indices
 from bellcrank.studies.study_setup import StudySetup
 from bellcrank.view.scene import in_world, poses
 from bellcrank.view.self_contained_page import page

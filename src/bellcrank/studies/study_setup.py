@@ -38,8 +38,7 @@ from bellcrank.sim.program.events import Event
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System, system
-from bellcrank.studies.distributions import Array, Levels, Range, log_uniform, normal, uniform
-from bellcrank.studies.sampling_plans import Points, read_table
+from bellcrank.studies.sampling_plans import Array, Levels, Points, Range, log_uniform, normal, read_table, uniform
 
 WORD_SETTINGS = ("integrator", "method", "form")  # settings that are texts; runs of one group share them
 NUMBER_SETTINGS = ("step", "tolerance")

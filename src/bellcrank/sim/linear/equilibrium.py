@@ -1,24 +1,385 @@
-"""bc.equilibrium: static equilibrium of a system, and its text."""
+"""bc.equilibrium: static equilibrium of a system, found by a damped Newton iteration with restarts.
+
+Unknown are the independent joints, the states of actuators and control, and the free inputs. All accelerations and
+rates must vanish, and held quantities must keep their values. If the iteration from the guess fails, it is restarted
+from points around it: on both sides of kinks at zero, such as a closed valve, and with displaced joints.
+
+The iteration is that of Levenberg and Marquardt, by SVD, for scaled equations, square, under- or overdetermined.
+Unknowns are scaled by their typical size, equations by the effect of the unknowns on them. Unknowns that no equation
+determines keep their values, and steps that do not reduce the residual are damped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, product
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import InputError
+from bellcrank.dynamics.loops import assemble
+from bellcrank.dynamics.loops.assembly import CLOSED_RESIDUAL
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
+from bellcrank.errors import InputError, unknown
 from bellcrank.model import Mechanism
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.quoting import single_line
-from bellcrank.sim.linear.equilibrium_search import FAILED_RESIDUAL, Equations, RestSearch, SearchPoint
+from bellcrank.sim.linear.linearisation import prepare
+from bellcrank.sim.linear.operating_point import (
+    OperatingPoint,
+    displaced_positions,
+    element_places,
+    force_names,
+    mechanism_at,
+    open_system,
+    operating_point,
+    operating_values,
+)
+from bellcrank.sim.program.system_graphs import Dynamics
+from bellcrank.sim.run_arguments import as_tuple, check_known
+from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import prescribed_jet
 from bellcrank.sim.system.systems import System
 from bellcrank.text_table import Table
 
 Array = np.ndarray[Any, Any]
+Location = TypeVar("Location")
+MAX_ITERATIONS, MAX_IDLE_ITERATIONS = 60, 8  # iterations in all, and iterations without progress
+SOLVED_RESIDUAL = 1e-9  # scaled residual of a solution
+FAILED_RESIDUAL = 1e-6  # scaled residual above which there is no solution
+RANK_TOLERANCE = 1e-11  # singular values below this part of the largest count as zero
+FIRST_DAMPING, MAX_DAMPING = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
+
+
+@dataclass(frozen=True, eq=False)
+class Equations(Generic[Location]):
+    """Equations at one place: residuals, and their Jacobian (equations, unknowns)."""
+
+    place: Location
+    values: Array
+    jacobian: Array
+    sizes: Array  # typical sizes of the unknowns
+    least_scales: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
+
+    @cached_property
+    def scales(self) -> Array:
+        """Effect of typical changes of the unknowns on each equation."""
+        return np.asarray(np.maximum(np.linalg.norm(self.jacobian * self.sizes, axis=1), self.least_scales))
+
+    @cached_property
+    def scaled(self) -> Array:
+        """Residuals in units of `scales`."""
+        return self.values / self.scales
+
+    @property
+    def error(self) -> float:
+        """Largest scaled residual; infinite if one is not finite."""
+        worst = float(np.abs(self.scaled).max(initial=0.0))
+        return worst if np.isfinite(worst) else np.inf
+
+    @cached_property
+    def decomposition(self) -> tuple[Array, Array, Array]:
+        """Singular value decomposition of the scaled Jacobian."""
+        return np.linalg.svd(self.jacobian * self.sizes / self.scales[:, None], full_matrices=True)
+
+    def step(self, damping: float) -> Array:
+        """Return the change of the unknowns for the given `damping`."""
+        U, s, V = self.decomposition
+        n = len(s)
+        significant = s > RANK_TOLERANCE * s.max(initial=0.0)
+        inverse_values = np.where(significant, s / (s * s + damping + 1e-300), 0.0)
+        return np.asarray(-self.sizes * (V[:n].T @ (inverse_values * (U[:, :n].T @ self.scaled))))
+
+    @property
+    def undetermined_shares(self) -> Array:
+        """Share of each unknown that no equation determines, 0 to 1."""
+        _, s, V = self.decomposition
+        known = int((s > RANK_TOLERANCE * s.max(initial=0.0)).sum())
+        return np.asarray(np.sqrt((V[known:] ** 2).sum(axis=0)))
+
+
+def solve_damped(
+    equations: Equations[Location], moved: Callable[[Equations[Location], Array], Equations[Location]]
+) -> tuple[Equations[Location], int]:
+    """Return the equations with the smallest residual that is reached, and the number of iterations.
+
+    Parameters
+    ----------
+    equations
+        Equations at the first guess.
+    moved
+        Function that returns the equations after a change of the unknowns.
+    """
+    damping, idle = 0.0, 0
+    for k in range(MAX_ITERATIONS):
+        is_regular = np.isfinite(equations.jacobian).all() and 0.0 < equations.error < np.inf
+        if not is_regular or idle == MAX_IDLE_ITERATIONS:
+            return equations, k
+        trial = moved(equations, equations.step(damping))
+        residual, trial_residual = np.linalg.norm(equations.scaled), np.linalg.norm(trial.values / equations.scales)
+        if trial_residual < residual:
+            idle = idle + 1 if trial_residual > 0.99 * residual else 0
+            # Rounding is all that is left.
+            small = equations.error < SOLVED_RESIDUAL and trial_residual > 0.1 * residual
+            equations, damping = trial, 0.1 * damping if damping > FIRST_DAMPING else 0.0
+            if small:
+                return equations, k + 1
+        elif equations.error < SOLVED_RESIDUAL or damping > MAX_DAMPING:
+            return equations, k + 1
+        else:
+            damping = max(10.0 * damping, FIRST_DAMPING)
+    return equations, MAX_ITERATIONS
+
+
+LONGEST_JOINT_STEP = 0.5  # rad or m: longest displacement of a joint in one iteration
+# Pa: scale of a pressure whose guess is zero; and the smallest value used as a scale.
+PRESSURE_SCALE_PA, SMALLEST_SCALE = 1e5, 1e-12
+NEGLIGIBLE_EFFECTS = 1e-3, 1e-6  # negligible effects: on an acceleration, and on the rate of a state of scale 1
+RESTART_SPREADS = (0.03, 0.1, 0.3, 0.3, 1.0, 1.0)  # rad or m: standard deviations of restarts around the guess
+MOST_ITERATIONS = 400  # iterations after which no further restart is tried
+KINK_STEP, MOST_KINK_RESTARTS = 0.1, 16  # distance of restarts from a kink, and their largest number
+
+
+@dataclass(frozen=True, eq=False)
+class SearchPoint:
+    """A point with the coordinates chosen there."""
+
+    point: OperatingPoint
+    dynamics: Dynamics
+    unknowns: tuple[str, ...]
+    equations: tuple[str, ...]
+    xi: Array  # displacements of all joints per unit of each unknown, (unknowns, nv)
+
+
+class RestSearch:
+    """Equilibrium search for one plant, guess, and choice of held and free quantities."""
+
+    def __init__(self, plant: Mechanism | System, point: Any, hold: Any, free: Any) -> None:
+        held_values = dict(hold) if isinstance(hold, Mapping) else dict.fromkeys(_checked_names("hold", hold))
+        free_names = None if free is None else _checked_names("free", free)
+        self.plant, start_values = plant, operating_values(plant, point)
+        opened_system = open_system(plant, None, force_names((*start_values, *held_values, *(free_names or ())))).system
+        self._read_hold(opened_system, held_values)
+        self._read_free(opened_system, free_names)
+        moving = tuple(n for n in self.free if n in opened_system.inputs or n in opened_system.parameters)
+        self.prepared = prepare(plant, moving, tuple(opened_system.inputs))
+        self.system = self.prepared.open.system
+        m = self.system.mechanism
+        joints = [j.name for j in m.own_joints]
+        self.joints = [j for j in joints if any(f"{n}.q" in self.hold for n in _joint_columns(m, j, 0))]
+        self.held = [n for j in self.joints for n in _joint_columns(m, j, 1)]
+        self.places = element_places(self.system)
+        self.guess = self._guess(start_values)
+        self.scales = self._scales()
+        self.targets = self._targets()
+
+    def _read_hold(self, s: System, given: Mapping[str, Any]) -> None:
+        known, column_units, groups = element_places(s), observable_units(s), _vector_elements(s)
+        self.hold = {n: x for name, x in given.items() for n in groups.get(name, [name])}
+        allowed = [n for n, (kind, _) in known.items() if kind in ("q", "x", "u")]
+        allowed += [n for n in column_units if n not in known]
+        for name in self.hold:
+            if name not in allowed:
+                raise InputError(
+                    f'hold, of "{s.mechanism.name}": {unknown("element or column", name, [*groups, *allowed])} '
+                    "Velocities are zero."
+                )
+
+    def _read_free(self, s: System, requested: Sequence[str] | None) -> None:
+        groups = _vector_elements(s)
+        default_names = [n for n in s.inputs if n not in self.hold] if set(groups["q"]) & set(self.hold) else []
+        names = default_names if requested is None else requested
+        self.free = [n for name in names for n in groups.get(name, [name])]
+        allowed = [*s.inputs, *s.parameters, *groups["x"], *groups["q"]]
+        check_known(f'free, of "{s.mechanism.name}"', "input", self.free, [*groups, *allowed])
+        for name in self.free:
+            if name in self.hold:
+                raise InputError(f'"{name}" is in hold and in free; leave one of them out.')
+
+    def _guess(self, values: dict[str, Any]) -> OperatingPoint:
+        """Return the guess with held values inserted, at rest, and with loops closed."""
+        s, m = self.system, self.system.mechanism
+        values |= {n: x for n, x in self.hold.items() if x is not None and n in self.places}
+        values |= {n: 0.0 for n in self.free if n in s.inputs and n not in values and n not in s.defaults}
+        guess = operating_point(s, values)
+        if guess.shape:
+            raise InputError(f"at: there are {guess.shape} points; equilibrium starts from one guess.")
+        y = np.array(guess.y)
+        y[:, m.nq : m.nq + m.nv] = 0.0
+        mechanism = mechanism_at(s, guess.p[0])
+        if np.abs(evaluate_constraints(mechanism.tree, y[0, : m.nq]).value).max(initial=0.0) > CLOSED_RESIDUAL:
+            y[0, : m.nq] = assemble(mechanism, y[0, : m.nq], fixed=self.joints)[0]
+        return replace(guess, y=y)
+
+    def _scales(self) -> dict[str, float]:
+        """Return the scales of all elements except joints, taken from the guess."""
+        scales, vectors = {}, self.guess.vectors
+        for name, (kind, i) in self.places.items():
+            if kind not in ("q", "v"):
+                pressure = kind == "x" and self.system.states[i].unit == "Pa"
+                scales[name] = max(abs(float(vectors[kind][i])), PRESSURE_SCALE_PA if pressure else 0.0)
+        return {name: x if x > SMALLEST_SCALE else 1.0 for name, x in scales.items()}
+
+    def _targets(self) -> dict[str, float]:
+        """Return the values at which columns are held: given ones, else those at the guess."""
+        given_values = {n: x for n, x in self.hold.items() if x is not None}
+        names = tuple(n for n in self.hold if n in observable_units(self.system))
+        guess_values = self.prepared.tangents(self._suitable_dynamics(self.guess), names)(self.guess).seen[0]
+        return {n: float(x) for n, x in (dict(zip(names, guess_values, strict=True)) | given_values).items()}
+
+    # -- on the way
+
+    def _suitable_dynamics(self, point: OperatingPoint) -> Dynamics:
+        """Return dynamics with independent coordinates that suit the point, the held ones among them if possible."""
+        closure = self.prepared.dynamics.closure
+        try:
+            return closure.common_dynamics(point.y, point.p, self.held)
+        except InputError:
+            return closure.common_dynamics(point.y, point.p)
+
+    def equations(self, point: OperatingPoint) -> Equations[SearchPoint]:
+        """Return the equations to be solved, linearised at `point`."""
+        s, dynamics = self.system, self._suitable_dynamics(point)
+        coordinates, k = self.prepared.tangents(dynamics, ()).names, len(dynamics.independent)
+        pinned = [f"{n}.q" for n in self.held if f"{n}.q" in coordinates[:k]]
+        dependent_held = [n for n in self.held if f"{n}.q" not in coordinates[:k]]
+        non_joints = set(_vector_elements(s)["x"]) | set(s.inputs)
+        watched = tuple(
+            n for n in self.hold if n not in pinned and n not in non_joints and self._needs_equation(n, dependent_held)
+        )
+        tangents = self.prepared.tangents(dynamics, watched)
+        slopes = tangents(point)
+        free = [j for j, n in enumerate(coordinates) if not k <= j < 2 * k and n not in pinned and n not in self.hold]
+        columns = [*free, *range(len(coordinates), len(coordinates) + len(tangents.inputs))]
+        unknowns = (*(coordinates[j] for j in free), *self.prepared.open.requested)
+        hold_errors = slopes.seen[0] - [self.targets[n] for n in watched]
+        negligible = (
+            [NEGLIGIBLE_EFFECTS[0]] * k
+            + [NEGLIGIBLE_EFFECTS[1] * self.scales[n] for n in coordinates[2 * k :]]
+            + [NEGLIGIBLE_EFFECTS[1]] * len(watched)
+        )
+        return Equations(
+            SearchPoint(point, dynamics, unknowns, (*coordinates[k:], *watched), slopes.moved[0, columns]),
+            np.concatenate([slopes.rate[0, k:], hold_errors]),
+            np.concatenate([slopes.derivatives[0, columns][:, k:], slopes.seen_derivatives[0, columns]], axis=1).T,
+            np.array([self.scales.get(n, 1.0) for n in unknowns]),
+            np.array(negligible),
+        )
+
+    def _needs_equation(self, name: str, loose: Sequence[str]) -> bool:
+        """Return True if a held quantity needs an equation: a column, or a joint that depends on others."""
+        m, element = self.system.mechanism, name.removesuffix(".q")
+        if not name.endswith(".q") or element not in m.columns[0]:
+            return True
+        joint = next(j.name for j in m.own_joints if element in _joint_columns(m, j.name, 0))
+        return any(n in loose for n in _joint_columns(m, joint, 1))
+
+    def after_step(self, equations: Equations[SearchPoint], step: Array) -> Equations[SearchPoint]:
+        """Return the equations at a displaced point.
+
+        Parameters
+        ----------
+        equations
+            The present equations.
+        step
+            Change of the unknowns; it is shortened if a joint would move too far.
+        """
+        place, m = equations.place, self.system.mechanism
+        xi = step @ place.xi
+        share = min(1.0, LONGEST_JOINT_STEP / max(float(np.abs(xi).max(initial=0.0)), 1e-300))
+        point = self._changed_point(equations, share * step)
+        y = np.array(point.y)
+        independent = place.dynamics.independent
+        y[0, : m.nq] = displaced_positions(self.system, point.p[0], y[0, : m.nq], share * xi, independent)
+        return self.equations(replace(point, y=y))
+
+    def _changed_point(self, equations: Equations[SearchPoint], change: Array) -> OperatingPoint:
+        """Return the point with changed states and inputs, clipped to their limits; joints stay."""
+        s, m = self.system, self.system.mechanism
+        vectors = {key: np.array(x) for key, x in equations.place.point.vectors.items()}
+        for name, x in zip(equations.place.unknowns, change, strict=True):
+            kind, i = self.places.get(name, ("q", 0))
+            if kind != "q":
+                vectors[kind][i] += x
+        for i, pair in enumerate(s.limits()):
+            if pair is not None and all(isinstance(x, float) for x in pair):
+                vectors["x"][i] = np.clip(vectors["x"][i], *pair)
+        y = np.concatenate([vectors["q"], np.zeros(m.nv), vectors["x"]])
+        return replace(equations.place.point, y=y[None], u=vectors["u"][None], p=vectors["p"][None])
+
+    def solve(self) -> tuple[Equations[SearchPoint], int]:
+        """Return the equations with the smallest error, and the number of iterations."""
+        best, rounds = solve_damped(self.equations(self.guess), self.after_step)
+        for start in self._restarts() if best.error > FAILED_RESIDUAL else ():
+            if rounds > MOST_ITERATIONS:
+                break
+            candidate, further_rounds = solve_damped(self.equations(start), self.after_step)
+            rounds += further_rounds
+            best = min(best, candidate, key=lambda solution: solution.error)
+            if best.error <= FAILED_RESIDUAL:
+                break
+        return best, rounds
+
+    def _restarts(self) -> Iterator[OperatingPoint]:
+        """Yield restarts: on all sides of kinks at zero, such as a closed valve; then with displaced joints."""
+        equations = self.equations(self.guess)
+        kinks = self._kinks(equations)
+        for signs in islice(product((1.0, -1.0), repeat=len(kinks)), MOST_KINK_RESTARTS if kinks else 0):
+            step = np.zeros(len(equations.sizes))
+            step[kinks] = KINK_STEP * np.array(signs)
+            yield self._changed_point(equations, step)
+        rng = np.random.default_rng(0)
+        for far in RESTART_SPREADS:
+            yield self._random_restart(far, rng)
+
+    def _kinks(self, equations: Equations[SearchPoint]) -> list[int]:
+        """Return the unknowns, joints excluded, that are zero and at which the derivatives have a kink."""
+        kinks, vectors = [], equations.place.point.vectors
+        for j, name in enumerate(equations.place.unknowns):
+            kind, i = self.places.get(name, ("q", 0))
+            if kind == "q" or vectors[kind][i]:
+                continue
+            step = np.where(np.arange(len(equations.sizes)) == j, KINK_STEP, 0.0)
+            sides = [equations, *(self.equations(self._changed_point(equations, way * step)) for way in (1.0, -1.0))]
+            slopes = np.array([side.jacobian[:, j] for side in sides])
+            low, high = slopes.min(axis=0), slopes.max(axis=0)
+            if (high - low > np.maximum(0.1 * np.maximum(high, -low), equations.least_scales)).any():
+                kinks.append(j)
+        return kinks
+
+    def _random_restart(self, far: float, rng: np.random.Generator) -> OperatingPoint:
+        """Return the guess with random displacements of the joints that are not held."""
+        guess, s = self.guess, self.system
+        dynamics = self._suitable_dynamics(guess)
+        m, free = s.mechanism, [i for i in dynamics.independent if s.mechanism.columns[1][i] not in self.held]
+        xi = np.zeros(m.nv)
+        xi[free] = far * rng.normal(size=len(free))
+        y = np.array(guess.y)
+        y[0, : m.nq] = displaced_positions(s, guess.p[0], guess.y[0, : m.nq], xi, dynamics.independent)
+        return replace(guess, y=y)
+
+
+def _checked_names(what: str, value: Any) -> list[str]:
+    names = [value] if isinstance(value, str) else list(as_tuple(what, value, "names"))
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f'{what}: {name!r} is not a name; expected names, as in {what}=["elbow.q"].')
+    return names
+
+
+def _vector_elements(s: System) -> dict[str, list[str]]:
+    """Return the element names of whole vectors."""
+    return {"q": [f"{n}.q" for n in s.mechanism.columns[0]], "x": [z.name for z in s.states], "u": list(s.inputs)}
+
+
+def _joint_columns(m: Mechanism, joint: str, kind: int) -> list[str]:
+    """Return the elements of q (0) or of v (1) that belong to a joint."""
+    return [n for n in m.columns[kind] if n == joint or n.rpartition(".")[0] == joint]
+
+
 UNDETERMINED_SHARE = 1e-3  # share of an unknown in the null space above which it counts as undetermined
 
 

@@ -21,15 +21,17 @@ from bellcrank.model import Mechanism
 from bellcrank.parameters.free import Free
 from bellcrank.quoting import single_line
 from bellcrank.scalar import Scalar, is_scalar
-from bellcrank.sim.linear.linearisation_kernels import LinearisationKernels, PointDerivatives, position_rate_matrix
 from bellcrank.sim.linear.operating_point import (
+    LinearisationKernels,
     OpenSystem,
     OperatingPoint,
+    PointDerivatives,
     command_name,
     force_names,
     open_system,
     operating_point,
     operating_values,
+    position_rate_matrix,
 )
 from bellcrank.sim.program.system_graphs import Dynamics
 from bellcrank.sim.run.simulator import system_dynamics

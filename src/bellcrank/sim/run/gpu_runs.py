@@ -89,11 +89,8 @@ class GpuProgram:
         """
         n, count = s.shape[1], self.blocks(s.shape[1])
         workspace = [allocate_workspace(count, self.loop.workspace, self.dtype), np.int64(count)] if count else []
-        threads, strides, table = (
-            count * self.loop.threads or n,
-            map(np.int64, steps),
-            (rows, np.int64(capacity), counts),
-        )
+        threads, strides = count * self.loop.threads or n, map(np.int64, steps)
+        table = rows, np.int64(capacity), counts
         self.kernel(threads, np.int64(n), np.int64(ticks), s, p, inputs, *strides, *table, *workspace)
 
     def run_to_end(

@@ -62,7 +62,7 @@ from bellcrank.sim.settings import (
 )
 from bellcrank.sim.system.element_forces import CHECKED_RUNS
 from bellcrank.sim.system.observed_columns import observable_units
-from bellcrank.sim.system.sampling import check_sampling as check_samples
+from bellcrank.sim.system.sampling import check_sampling
 from bellcrank.sim.system.systems import Control, System, system
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class PreparedSystem:
                 check_steps(self.system, self.integrator, plan.h, given.y[0])
             self._check_damping(plan.h, given.parameters if parameters else None)
         if self.system.sampled:
-            check_samples(self.system, plan.h, plan.mode is not None)
+            check_sampling(self.system, plan.h, plan.mode is not None)
         if plan.where.dtype != "float64":
             check_counts(self.system, plan.h, plan.where.dtype, given.hold, given.table.shape[1])
         return self.dynamics.initial_state(self.dynamics.checked_start(given.y, given.parameters))

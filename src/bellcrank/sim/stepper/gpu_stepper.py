@@ -15,7 +15,7 @@ from bellcrank.emit.cuda.device import cupy, on_gpu, to_cupy
 from bellcrank.errors import InputError
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.stepper.stepper import Stepper, StepperSnapshot
-from bellcrank.sim.stepper.stepper_arguments import check_numbers, takes_inputs
+from bellcrank.sim.stepper.stepper_actions import check_numbers, takes_inputs
 
 Array = Any  # a CuPy array
 

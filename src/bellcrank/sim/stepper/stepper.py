@@ -33,9 +33,17 @@ from bellcrank.sim.program.step_limits import check_counts, check_fixed_steps
 from bellcrank.sim.run.lane_blocks import address, aligned_zeros
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL, vector_argument, whole_multiple
-from bellcrank.sim.stepper import stepper_arguments as arguments
-from bellcrank.sim.stepper.stepper_actions import ActionBuilder, ActionCode, StepperTask
-from bellcrank.sim.stepper.stepper_arguments import ControlledRun, rows_per_run, run_controller
+from bellcrank.sim.stepper.stepper_actions import (
+    ActionBuilder,
+    ActionCode,
+    ControlledRun,
+    StepperTask,
+    action_inputs,
+    action_output,
+    reset_mask,
+    rows_per_run,
+    run_controller,
+)
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, partial_contacts, warn_unfelt_overlaps
 
 Array = np.ndarray[Any, Any]
@@ -581,15 +589,15 @@ class Stepper:
             self._lock.release()
 
     def _inputs(self, u: Any) -> Array:
-        return arguments.action_inputs(u, self._shape, self.inputs, self._action.nu)
+        return action_inputs(u, self._shape, self.inputs, self._action.nu)
 
     def _output(self, out: Any) -> Array:
-        return arguments.action_output(out, (*self._shape, self._action.row))
+        return action_output(out, (*self._shape, self._action.row))
 
     def _run_mask(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.runs, bool)
-        return arguments.reset_mask(self._to_host(mask), self._shape).reshape(self.runs)
+        return reset_mask(self._to_host(mask), self._shape).reshape(self.runs)
 
     def _start_states(self, start: Any, p: Array) -> Array:
         dynamics = self.simulator.dynamics

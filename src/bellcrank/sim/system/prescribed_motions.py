@@ -141,11 +141,7 @@ def driven_accelerations(
     for name, motion in motions.items():
         step("motion", name)
         coordinate, target = prescribed_coordinate(m, name, q, v), prescribed_jet(name, motion, t)
-        required = (
-            target.c
-            + 2.0 * BAUMGARTE_GAIN * (target.d - coordinate.rate)
-            + BAUMGARTE_GAIN * BAUMGARTE_GAIN * (target.x - coordinate.value)
-        )
+        required = _required_acceleration(target, coordinate.value, coordinate.rate)
         if all(is_zero(x) for x in coordinate.row.values()):
             raise InputError(f'motion of "{name}": no joint moves it, so its motion cannot be prescribed.')
         rows.append(coordinate.row)
@@ -159,6 +155,12 @@ def driven_accelerations(
         for k, y in r.items():
             generalised[k] = generalised[k] + x * y
     return total, lam, generalised
+
+
+def _required_acceleration(target: Jet, value: Scalar, rate: Scalar) -> Scalar:
+    """Return the acceleration at which a coordinate returns to its prescribed motion, critically damped."""
+    damping, stiffness = 2.0 * BAUMGARTE_GAIN, BAUMGARTE_GAIN * BAUMGARTE_GAIN
+    return target.c + damping * (target.d - rate) + stiffness * (target.x - value)
 
 
 def check_motion_start(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> None:
@@ -263,9 +265,7 @@ def integration_error(name: str, motion: Motion, integrator: Integrator, end: fl
         return 0.0
 
     def rate(t: Scalar, y: list[Scalar]) -> list[Scalar]:
-        target = prescribed_jet(name, motion, t)
-        lag, gap = target.d - y[1], target.x - y[0]
-        return [y[1], target.c + 2.0 * BAUMGARTE_GAIN * lag + BAUMGARTE_GAIN * BAUMGARTE_GAIN * gap]
+        return [y[1], _required_acceleration(prescribed_jet(name, motion, t), *y)]
 
     def jacobian(t: Scalar, y: list[Scalar]) -> tuple[list[list[Scalar]], list[Scalar]]:
         dt = (rate(t + 0.5 * h, y)[1] - rate(t - 0.5 * h, y)[1]) / h

@@ -23,7 +23,7 @@ from bellcrank.errors import InputError
 from bellcrank.forces.element import Element
 from bellcrank.model import Mechanism
 from bellcrank.model.part_checks import check_values
-from bellcrank.parameters import Free, Parameters, evaluate, expressions, has_free, replace_free
+from bellcrank.parameters import Parameters, evaluate, expressions, has_free, replace_free
 from bellcrank.parameters.validation import check_numbers
 from bellcrank.quoting import single_line
 from bellcrank.record.contents import COMPONENTS, FORCES
@@ -38,15 +38,7 @@ from bellcrank.sim.run_arguments import (
     named_scalars,
     real_number,
 )
-from bellcrank.sim.system import element_forces
-from bellcrank.sim.system.external_forces import Wrench, frame_wrenches, uses_recursions, wrench_forces
-from bellcrank.sim.system.external_forces import checked_forces as checked_forces
-from bellcrank.sim.system.external_forces import checked_law as checked_field
-from bellcrank.sim.system.external_forces import law_forces as acting_everywhere
-from bellcrank.sim.system.prescribed_motions import Motion
-from bellcrank.sim.system.prescribed_motions import checked_motions as checked_motions
-from bellcrank.sim.system.prescribed_motions import drive_unit as unit_of
-from bellcrank.sim.system.rolled_element_forces import ElementPasses
+from bellcrank.sim.system import element_forces, external_forces, prescribed_motions
 from bellcrank.sim.system.sampling import Sampled, as_control
 
 Control = Callable[..., Any]
@@ -93,12 +85,12 @@ class System:
     inputs: tuple[str, ...] = ()
     outputs: Mapping[str, Callable[..., Scalar]] = field(default_factory=dict)
     control_states: tuple[StateVariable, ...] = ()
-    wrenches: Mapping[str, Wrench] = field(default_factory=dict)
+    wrenches: Mapping[str, external_forces.Wrench] = field(default_factory=dict)
     free: tuple[Any, ...] = ()
     defaults: Mapping[str, float] = field(default_factory=dict)
     sampled: tuple[Sampled, ...] = ()
     elements: tuple[Element, ...] = ()
-    motions: Mapping[str, Motion] = field(default_factory=dict)
+    motions: Mapping[str, prescribed_motions.Motion] = field(default_factory=dict)
     everywhere: ForceLaw | None = None
 
     @cached_property
@@ -290,10 +282,10 @@ class System:
             Wrenches by frame.
         """
         q, v, _ = self.split(y)
-        acts = frame_wrenches(self.mechanism, self.wrenches, t, list(q), list(v))
-        generalised = wrench_forces(self.mechanism, acts, list(q))
+        acts = external_forces.frame_wrenches(self.mechanism, self.wrenches, t, list(q), list(v))
+        generalised = external_forces.wrench_forces(self.mechanism, acts, list(q))
         if self.everywhere is not None:
-            field_forces = acting_everywhere(self.mechanism, self.everywhere, q, v)
+            field_forces = external_forces.law_forces(self.mechanism, self.everywhere, q, v)
             generalised = [a + b for a, b in zip(generalised, field_forces, strict=True)]
         return generalised, acts
 
@@ -312,8 +304,9 @@ class System:
     def motion_units(self) -> dict[str, str]:
         """Return the columns of the forces of prescribed motions with their units."""
         m = self.mechanism
-        joint_units = {f"{name}.motion": unit_of(m, name) for name in m.columns[1]} if self.motions else {}
-        return {f"{name}.drive": unit_of(m, name) for name in self.motions} | joint_units
+        forces = {f"{name}.drive": name for name in self.motions}
+        forces |= {f"{name}.motion": name for name in m.columns[1]} if self.motions else {}
+        return {column: prescribed_motions.drive_unit(m, name) for column, name in forces.items()}
 
     def acts(self, t: Scalar, y: Vector, shown: bool = False) -> list[element_forces.ElementResult]:
         """Return the action of each force element.
@@ -331,7 +324,7 @@ class System:
             Generalised forces and wrenches of each element.
         """
         q, v, x = self.split(y)
-        if self.elements and uses_recursions(self.mechanism, list(q)):
+        if self.elements and external_forces.uses_recursions(self.mechanism, list(q)):
             element_states = [z for _, own_states in self.elements_with_states(x) for z in own_states]
             return self._passes.acts(t, list(q), list(v), element_states, shown)
         return [
@@ -340,8 +333,8 @@ class System:
         ]
 
     @cached_property
-    def _passes(self) -> ElementPasses:
-        return ElementPasses(self.mechanism, self.elements, self.parameters)
+    def _passes(self) -> element_forces.ElementPasses:
+        return element_forces.ElementPasses(self.mechanism, self.elements, self.parameters)
 
     def summed(self, acts: Sequence[element_forces.ElementResult], y: Vector) -> list[Scalar]:
         """Return the generalised forces of force elements.
@@ -453,10 +446,10 @@ def system(
     outputs: Mapping[str, Callable[..., Scalar]] | None = None,
     states: Mapping[str, float] | Sequence[StateVariable] = (),
     parameters: Sequence[Any] = (),
-    forces: Mapping[str, Wrench] | None = None,
+    forces: Mapping[str, external_forces.Wrench] | None = None,
     sampled: Sequence[Sampled] = (),
     elements: Sequence[Element] = (),
-    motions: Mapping[str, Motion] | None = None,
+    motions: Mapping[str, prescribed_motions.Motion] | None = None,
     everywhere: ForceLaw | None = None,
 ) -> System:
     """Combine a mechanism with actuators, control, forces, inputs and outputs.
@@ -533,13 +526,13 @@ def system(
     free = as_tuple("parameters", parameters, "parameters")
     if not isinstance(outputs or {}, Mapping):
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
-    external_forces = {} if is_omitted(forces) else checked_forces(mechanism, forces)
+    wrenches = {} if is_omitted(forces) else external_forces.checked_forces(mechanism, forces)
     by_function = _checked_actuators(mechanism, actuators), control, names, dict(outputs or {}), control_states
     between_frames = () if is_omitted(elements) else element_forces.checked_elements(mechanism, elements)
-    prescribed = {} if is_omitted(motions) else checked_motions(mechanism, motions)
-    body_force_law = checked_field(mechanism, everywhere) if everywhere is not None else None
+    prescribed = {} if is_omitted(motions) else prescribed_motions.checked_motions(mechanism, motions)
+    body_force_law = external_forces.checked_law(mechanism, everywhere) if everywhere is not None else None
     acting = between_frames, prescribed, body_force_law
-    checked_system = System(mechanism, *by_function, external_forces, free, defaults, controllers, *acting)
+    checked_system = System(mechanism, *by_function, wrenches, free, defaults, controllers, *acting)
     check_unique_names("state", [s.name for s in checked_system.states])
     check_unique_names("input", checked_system.inputs)
     check_unique_names("output", list(checked_system.outputs))
@@ -655,11 +648,7 @@ def _checked_runs(part: Any, names: Sequence[str], flat: Array) -> Iterator[int]
 
     extreme_runs: set[int] = set()
     for x in expressions(part):
-        values = _values(x, column, known, len(flat))
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(np.asarray(evaluate(x, column, known), float), len(flat))
         extreme_runs |= {int(np.argmin(values)), int(np.argmax(values))}  # both are the first NaN, if there is one
     yield from sorted(extreme_runs)
-
-
-def _values(x: Free, column: Any, known: dict[Any, Any], runs: int) -> Array:
-    with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(evaluate(x, column, known), float), runs)

@@ -25,7 +25,10 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
-from bellcrank.sim.gradient.adjoint_sweeps import (
+from bellcrank.sim.program.events import Event
+from bellcrank.sim.program.step_limits import check_gradient_counts
+from bellcrank.sim.program.system_graphs import Dynamics, Integral
+from bellcrank.sim.run.adjoint_sweeps import (
     AdjointSteps,
     AdjointTask,
     GpuSweeps,
@@ -35,9 +38,6 @@ from bellcrank.sim.gradient.adjoint_sweeps import (
     pull_back,
     stretch_length,
 )
-from bellcrank.sim.program.events import Event
-from bellcrank.sim.program.step_limits import check_gradient_counts
-from bellcrank.sim.program.system_graphs import Dynamics, Integral
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.run.lane_blocks import CompiledProgram
 from bellcrank.sim.run.simulator import PreparedSystem, system_dynamics

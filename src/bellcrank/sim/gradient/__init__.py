@@ -1,1 +1,0 @@
-"""Gradients of runs, by discrete adjoints."""
