@@ -25,6 +25,7 @@ from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
 from bellcrank.structures.reduction import (
     Reduction,
+    check_interfaces,
     check_selection,
     check_units,
     checked_supports,
@@ -187,11 +188,7 @@ def moments_from_nodes(
 
 
 def _interface_nodes(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
-    if not isinstance(interfaces, Mapping) or not interfaces:
-        raise ModelError(
-            f"flexible: interfaces is {brief(interfaces)}, no interfaces; expected {{name: node, or several}}, the "
-            "reference first."
-        )
+    check_interfaces("flexible", interfaces, "node, or several")
     pieces: dict[str, tuple[int, ...]] = {}
     for name, given in interfaces.items():
         if why := "has an empty name" if name == "" else name_problem(name):

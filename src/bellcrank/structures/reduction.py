@@ -195,6 +195,15 @@ def check_selection(where: str, modes: Any, below: Any) -> None:
         raise ModelError(f"{where}: below is {brief(below)}; expected a frequency in Hz.")
 
 
+def check_interfaces(where: str, interfaces: Any, meaning: str) -> None:
+    """Raise an error unless `interfaces` is a mapping with entries of that `meaning`; `where` begins the message."""
+    if not isinstance(interfaces, Mapping) or not interfaces:
+        raise ModelError(
+            f"{where}: interfaces is {brief(interfaces)}, no interfaces; expected {{name: {meaning}}}, the reference "
+            "first."
+        )
+
+
 def check_units(omega: Array, size: float) -> None:
     """Raise an error if the lowest frequency of `omega` (rad/s) is too high for that `size` (m); warn if too low."""
     lowest, most = float(np.min(omega)) / (2 * np.pi), MAX_WAVE_SPEED / size
