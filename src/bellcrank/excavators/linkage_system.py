@@ -31,8 +31,7 @@ from bellcrank.forces import Contact, Element, Law, Plane, Sphere, Together
 from bellcrank.forces.element import WrenchAndRates
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool
-from bellcrank.model import Frame, Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Frame, Mechanism
 from bellcrank.parameters import parameter
 from bellcrank.scalar import Scalar
 

@@ -15,8 +15,7 @@ import numpy as np
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain, grid
 from bellcrank.formats.collisions import PlacedShapes, bounding_shape
 from bellcrank.formats.mjcf_model import ElementNames, body_frame_offsets, compile_model, report_names, rotation
-from bellcrank.model import Mechanism
-from bellcrank.model.parts import Array, Report, ReportLine
+from bellcrank.model import Array, Mechanism, Report, ReportLine
 
 MAX_FIELD_POINTS = 400  # points of a height field; each costs some operations in every contact
 GeomShape = tuple[Shape, Array, Array, str]  # shape, rotation and point in the geom's frame, text for the report
