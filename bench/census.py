@@ -291,7 +291,7 @@ def _ball() -> Any:
 
 
 def _excavator() -> Any:
-    from bellcrank.excavators.rotary.rotary_machine import machine
+    from bellcrank.excavators.rotary_machine import machine
 
     return machine().system
 

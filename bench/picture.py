@@ -13,7 +13,7 @@ from bellcrank.cli import drive
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session
-from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators import linkage_machine as linkage
 
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 SIZE = {"width": 1280, "height": 720}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.excavators.rotary import spool_control as experiment
+from bellcrank.excavators import spool_control as experiment
 from bench import baseline, peers
 from bench.row import CORE, Row, robot
 

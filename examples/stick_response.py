@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.excavators.linkage.machine import machine
+from bellcrank.excavators.linkage_machine import machine
 from bellcrank.excavators.offline import moments
 from bellcrank.ground.soils import SOILS, plane_of_failure, resistance
 from bellcrank.sim.stepper.stepper_factory import stepper

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import excavator_linkage as still
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.geometry import Linkage
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.geometry import Linkage
+from bellcrank.excavators.linkage_system import parts
 
 CYCLE, FRAMES, PLAYED = 30.0, 75, 10.0  # s of the machine, pictures of it, s of the reader
 TOP, BOTTOM = 6.6, -1.9  # m

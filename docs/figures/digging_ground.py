@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from svg_file import write
 
-from bellcrank.excavators.linkage.machine import machine
+from bellcrank.excavators.linkage_machine import machine
 from bellcrank.excavators.offline import dug
 from bellcrank.ground.soils import SOILS, plane_of_failure, resistance
 

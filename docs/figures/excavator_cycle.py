@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from svg_file import write
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.geometry import CYCLE, CYLINDERS
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.geometry import CYCLE, CYLINDERS
+from bellcrank.excavators.linkage_system import parts
 
 SECONDS = 30.0  # length of the cycle
 DRAWN = {4.0: "C0", 9.0: "C2", 16.0: "0.3"}  # time of a drawn arm in s, and its colour

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators.geometry import Linkage
 
 SCALE, LEFT, TOP = 62.0, 3.4, 9.9  # pixels for a metre, and metres to the left of and above the origin
 WIDTH, HEIGHT = 14.2, 16.8  # m

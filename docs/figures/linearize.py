@@ -13,7 +13,7 @@ from scipy.linalg import solve_continuous_are
 from svg_file import write
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.hydraulics import holding, hydraulics
+from bellcrank.excavators.linkage_system import holding, hydraulics
 
 NAMES = ("swing", "boom", "stick", "bucket")
 

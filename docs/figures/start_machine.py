@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from svg_file import write
 
 import bellcrank as bc
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.linkage_system import parts
 
 
 def main() -> None:

@@ -14,10 +14,10 @@ import pytest
 from number_files import check
 
 from bellcrank.cockpit.machines import Machine
-from bellcrank.excavators.linkage.geometry import DiggingCycle
-from bellcrank.excavators.linkage.tool_forces import ToolForces
+from bellcrank.excavators.geometry import DiggingCycle
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary.spool_control import joint_mode, poses, resolved_mode
+from bellcrank.excavators.spool_control import joint_mode, poses, resolved_mode
+from bellcrank.excavators.tool_forces import ToolForces
 
 STATES = 3
 SIZES = {"Pa": 1e7, "m3": 1e-3}  # of further states by their unit; 0.1 for others

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.dynamics.loops.assembly import consistent_velocity
-from bellcrank.excavators.linkage.hydraulics import holding, hydraulics
+from bellcrank.excavators.linkage_system import holding, hydraulics
 from loops import FRAMED, Closed, at_random, looped
 from trees import few
 

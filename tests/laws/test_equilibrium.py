@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank.actuators import PD
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.linkage_system import parts
 from trees import close, few, trees
 
 

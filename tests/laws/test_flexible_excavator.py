@@ -12,9 +12,9 @@ import bellcrank as bc
 from bellcrank.dynamics import crba
 from bellcrank.dynamics.loops import constraint_equations as closure
 from bellcrank.errors import ModelError
-from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
-from bellcrank.excavators.linkage.hydraulics import parts, resting
-from bellcrank.excavators.linkage.mechanism import CARRIED_MASSES, LUGS, steelwork
+from bellcrank.excavators.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage_mechanism import CARRIED_MASSES, LUGS, steelwork
+from bellcrank.excavators.linkage_system import parts, resting
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.beam_sections import polygonal_beam
 from bellcrank.structures.reduction import frequencies

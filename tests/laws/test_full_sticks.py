@@ -11,9 +11,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.cockpit.machines import Machine
-from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators import rotary_machine as excavator
+from bellcrank.excavators.geometry import Linkage
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary import rotary_machine as excavator
 
 NAMES = ("excavator", "excavator_linkage")
 LINKAGE = Linkage.of_zoo()

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as rotary
 from bellcrank.excavators.offline import moments
-from bellcrank.excavators.rotary import rotary_machine as rotary
 from bellcrank.forces import Block, Cutting, Pad, Post
 from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, TASKS, Ground, Tool, rectangle_mask
 from bellcrank.ground.soils import SOILS, NamedSoil, plane_of_failure, resistance, soil_named

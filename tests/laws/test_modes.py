@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
-from bellcrank.excavators.linkage.hydraulics import parts
+from bellcrank.excavators.linkage_system import parts
 from trees import close
 
 G = 9.81

@@ -10,11 +10,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.cockpit.machines import Machine
-from bellcrank.excavators.linkage.geometry import Linkage
+from bellcrank.excavators import rotary_machine as excavator
+from bellcrank.excavators.geometry import ExcavatorArm, Linkage
 from bellcrank.excavators.machines import MACHINES
-from bellcrank.excavators.rotary import rotary_machine as excavator
-from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.spool_control import START_TARGET
+from bellcrank.excavators.spool_control import START_TARGET
 from bellcrank.record import Record
 from bellcrank.sim.realtime.realtime_drive import DriveSnapshot
 

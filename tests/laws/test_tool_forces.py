@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bellcrank.cli import app
-from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS
-from bellcrank.excavators.linkage.tool_forces import (
+from bellcrank.excavators.geometry import CYLINDERS, JOINTS
+from bellcrank.excavators.tool_forces import (
     HYDRAULIC_FRACTION,
     IDLER_HALF_DISTANCE,
     TIPPING_FRACTION,

@@ -11,9 +11,9 @@ import pytest
 from test_elements import moving, rate
 
 from bellcrank.excavators.digging_forces import Stance
-from bellcrank.excavators.linkage.geometry import Linkage
-from bellcrank.excavators.linkage.machine import tracked
-from bellcrank.excavators.linkage.tracks import (
+from bellcrank.excavators.geometry import Linkage
+from bellcrank.excavators.linkage_machine import tracked
+from bellcrank.excavators.linkage_system import (
     CONTACT_POINTS,
     CONTACT_STIFFNESS,
     SPHERE_RADIUS,

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit import messages
-from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators import linkage_machine as linkage
 from cockpit_page import opening, serving_machines, until
 from fake_drive import FakeDrive
 from waiting import wait

@@ -15,8 +15,8 @@ from page_measures import boxes, contrasts
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit.machines import generic
-from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as excavator
 from cockpit_page import opening, serving_machines
 
 # A zoom of 200 % halves the pixels of the page in both directions.

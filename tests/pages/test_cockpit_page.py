@@ -24,8 +24,8 @@ pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 from bellcrank.cockpit import messages
 from bellcrank.cockpit.machines import generic
 from bellcrank.cockpit.session import Settings
-from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as excavator
 from cockpit_page import Server, heard, opening, pictures, serving_machines, until
 from waiting import PATIENCE, wait
 

@@ -15,7 +15,7 @@ import bellcrank as bc
 pytest.importorskip("starlette", reason="the extra cockpit is not installed")
 
 from bellcrank.cockpit.machines import generic
-from bellcrank.excavators.linkage import machine as linkage
+from bellcrank.excavators import linkage_machine as linkage
 from bellcrank.ground.field import rectangle_mask
 from cockpit_page import Server, opening, serving_machines, until
 from fake_drive import FakeDrive

@@ -15,8 +15,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.actuators import RotaryHydraulics
-from bellcrank.excavators.rotary import spool_control as wong
-from bellcrank.excavators.rotary.spool_control import SpoolControl
+from bellcrank.excavators import spool_control as wong
+from bellcrank.excavators.spool_control import SpoolControl
 
 CAB, BOOM, STICK, BUCKET = range(4)
 EXCAVATOR = bc.zoo.excavator()

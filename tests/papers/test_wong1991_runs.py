@@ -8,7 +8,7 @@ from reruns import rerun
 
 import bellcrank as bc
 from bellcrank.control import InverseDynamics, wong
-from bellcrank.excavators.rotary import spool_control as excavator
+from bellcrank.excavators import spool_control as excavator
 from bellcrank.papers import open_loop
 from bellcrank.papers.wong import excavator as wong_excavator
 from bellcrank.papers.wong.inverse_dynamics import TORSO_SECONDS

@@ -58,7 +58,7 @@ BELOW: dict[str, set[str]] = {
     "ground": {"forces", "model"},
     "meshes": set(),
     "control": {"actuators", "forces", *MECHANICS},
-    "zoo": {"formats", "model", "spatial", "excavators.linkage.mechanism"},
+    "zoo": {"formats", "model", "spatial", "excavators.linkage_mechanism"},
     # compiler: independent of mechanics
     "graph": set(),
     "scheduling": {"graph"},
@@ -77,7 +77,7 @@ BELOW: dict[str, set[str]] = {
     # the live page: independent of particular machines
     "cockpit": {"build", "ground", "meshes", "record", "sim", "view", *GENERAL, *MECHANICS, *COMPILER},
     # the excavators, complete; their mechanism is also in the zoo
-    "excavators.linkage.mechanism": {"formats", "model", "structures", "zoo.published"},
+    "excavators.linkage_mechanism": {"formats", "model", "structures", "zoo.published"},
     "excavators": {"cockpit", "ground", "record", "sim", "zoo", *GENERAL, *MECHANICS},
     # interfaces for machine learning and foreign arrays
     "gym": {"excavators", "formats", "graph", "model", "sim", "zoo"},

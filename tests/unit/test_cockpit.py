@@ -31,8 +31,8 @@ from bellcrank.cockpit.messages import (
 )
 from bellcrank.cockpit.scene_poses import MAX_ROWS
 from bellcrank.cockpit.session import Session, Settings, compile_warning
-from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as excavator
 from bellcrank.view import scene as record_scene
 from fake_drive import FakeDrive
 from prose import ROOT

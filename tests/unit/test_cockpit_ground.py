@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bellcrank.cockpit.machines import Machine
 from bellcrank.cockpit.session import Session
-from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as excavator
 from bellcrank.ground.field import CELL_SIZE, HALF_WIDTH, Ground, Patch, Tool
 from fake_drive import FakeDrive
 from trees import few

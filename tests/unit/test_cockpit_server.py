@@ -33,7 +33,7 @@ from bellcrank.cockpit.guard import Guard  # noqa: E402
 from bellcrank.cockpit.hub import ANSWER_SECONDS, DEAD_MAN_SECONDS, Hub, Viewer  # noqa: E402  # noqa: E402
 from bellcrank.cockpit.server import LogRateLimit, listening_socket, serve_while  # noqa: E402
 from bellcrank.cockpit.session import Session  # noqa: E402
-from bellcrank.excavators.rotary import rotary_machine as excavator  # noqa: E402
+from bellcrank.excavators import rotary_machine as excavator  # noqa: E402
 
 HOME = "http://127.0.0.1:8731"
 LIVE = "ws://127.0.0.1:8731/live"

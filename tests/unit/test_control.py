@@ -11,8 +11,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.control import Cycloid, InverseDynamics, Ramp, Trajectory, saha, wong
 from bellcrank.errors import InputError
-from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.spool_control import EitherMode, JointMode, ResolvedMode
+from bellcrank.excavators.geometry import ExcavatorArm
+from bellcrank.excavators.spool_control import EitherMode, JointMode, ResolvedMode
 from bellcrank.graph import trace
 
 EXCAVATOR = bc.zoo.excavator()

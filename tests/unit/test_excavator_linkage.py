@@ -10,9 +10,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
-from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, DiggingCycle, Linkage
-from bellcrank.excavators.linkage.hydraulics import hydraulics, parts
-from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS, LinkageControl
+from bellcrank.excavators.geometry import CYLINDERS, JOINTS, DiggingCycle, Linkage
+from bellcrank.excavators.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS, LinkageControl
+from bellcrank.excavators.linkage_system import hydraulics, parts
 from bellcrank.parameters import nominal
 from bellcrank.sim.realtime.realtime_drive import Drive
 from bellcrank.sim.realtime.realtime_memory import Clock

@@ -14,8 +14,8 @@ import bellcrank as bc
 from bellcrank.cockpit.scene_poses import with_ground
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import ReadError
+from bellcrank.excavators import rotary_machine as excavator
 from bellcrank.excavators.offline import dug as dug_offline
-from bellcrank.excavators.rotary import rotary_machine as excavator
 from bellcrank.ground.field import CELL_SIZE, MIN_CHANGE, Ground, Tool
 from bellcrank.record import Record, state_columns
 from bellcrank.record.dug_ground import HEIGHT_UNIT_M, MERGE_SECONDS, dug_ground, read_ground

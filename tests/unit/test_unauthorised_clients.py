@@ -19,7 +19,7 @@ from bellcrank.cockpit.app import MAX_WAITING, RequestChecks
 from bellcrank.cockpit.guard import Guard
 from bellcrank.cockpit.server import listening_socket, serve_while
 from bellcrank.cockpit.session import Session
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import rotary_machine as excavator
 
 TOKEN = "of-this-server"
 KEY = f"Authorization: Bearer {TOKEN}"

@@ -1,14 +1,13 @@
-"""Actuators that drive joints: one module for each, with its equations and their source."""
+"""Actuators that drive joints, with their equations and sources."""
 
 from __future__ import annotations
 
 from bellcrank.actuators.actuator import Actuator, StateVariable
-from bellcrank.actuators.dc_motor import DCMotor
 from bellcrank.actuators.hydraulic import HydraulicCylinder, HydraulicMotor
+from bellcrank.actuators.motors import PD, PID, DCMotor, IdealTorque
 from bellcrank.actuators.passive import SpringDamper, StribeckFriction
 from bellcrank.actuators.proportional_valve import ProportionalValve
 from bellcrank.actuators.rotary_hydraulics import RotaryHydraulics
-from bellcrank.actuators.servos import PD, PID, IdealTorque
 
 # The interfaces and the valve, then the actuators in the order a newcomer should meet them.
 __all__ = [  # noqa: RUF022

@@ -19,7 +19,7 @@ simulation. ASME Journal of Dynamic Systems, Measurement, and Control 121(4), 72
 this one has all derivatives).
 
 Differences from the sources: every function has a pump of its own, as strong as the machine's; sharing one pump is left
-to the controller (excavators/linkage/linkage_control.py shares the flow). Pump dynamics are neglected: the pump is
+to the controller (excavators/linkage_control.py shares the flow). Pump dynamics are neglected: the pump is
 faster than the spool.
 """
 

@@ -167,7 +167,7 @@ def loads(name: options.MechanismArg, json: options.JsonOpt = False) -> None:
     The tool forces follow ISO 6015 (forces at the teeth, with the bucket or stick cylinder at working pressure), the
     lift capacities ISO 10567 (loads at the bucket pin: 87 % of the cylinders' capacity, or 75 % of the tipping load).
     """
-    from bellcrank.excavators.linkage.tool_forces import ToolForces
+    from bellcrank.excavators.tool_forces import ToolForces
 
     check_known("machine with cylinders", name, CYLINDER_MACHINES, "loads")
     tool_forces = ToolForces()

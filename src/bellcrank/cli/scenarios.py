@@ -9,8 +9,8 @@ from typing import Any
 
 from bellcrank.control import Cycloid, InverseDynamics
 from bellcrank.errors import InputError, check_known
-from bellcrank.excavators.rotary import spool_control as wong_experiments
-from bellcrank.excavators.rotary.spool_control import SpoolControl
+from bellcrank.excavators import spool_control as wong_experiments
+from bellcrank.excavators.spool_control import SpoolControl
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.papers.wong import excavator as wong_excavator

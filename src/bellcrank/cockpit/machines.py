@@ -17,7 +17,7 @@ from bellcrank import progress
 from bellcrank.actuators import IdealTorque
 from bellcrank.cockpit import servos
 from bellcrank.cockpit.servos import Servos, SliderRanges, driven_inertia
-from bellcrank.control.inverse_dynamics import InverseDynamics
+from bellcrank.control.trajectory import InverseDynamics
 from bellcrank.errors import InputError, check_known
 from bellcrank.ground.contact import Array, GroundContact
 from bellcrank.ground.field import Tool

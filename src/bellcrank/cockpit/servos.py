@@ -2,7 +2,7 @@
 
     a = w^2 e + w^2 c integral(e) + 2 w (dq_d - dq),   e = q_d - q
     tau = hold + D a                          or, where every coordinate of a tree is driven,
-    tau = hold + ID(q, dq, a) - ID(start)     computed torque, as in control/inverse_dynamics.py
+    tau = hold + ID(q, dq, a) - ID(start)     computed torque, as in control/trajectory.py
 
 D is diagonal and bounds the inertia Lambda of the driven coordinates on the paths from the start to the ends of the
 sliders, including closed loops and undriven joints: the inverse of Lambda maps forces on these coordinates to their
@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.actuators import StateVariable
-from bellcrank.control.inverse_dynamics import InverseDynamics
-from bellcrank.control.trajectory import Leash
+from bellcrank.control.trajectory import InverseDynamics, Leash
 from bellcrank.dynamics.loops.assembly import CLOSED_RESIDUAL, assemble_batch
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, clip

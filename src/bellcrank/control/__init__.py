@@ -6,8 +6,7 @@ A controller is called as control(t, q, v, x, u) and returns its commands. A con
 
 from __future__ import annotations
 
-from bellcrank.control.inverse_dynamics import InverseDynamics
-from bellcrank.control.trajectory import Cycloid, Ramp, Trajectory, saha, wong
+from bellcrank.control.trajectory import Cycloid, InverseDynamics, Ramp, Trajectory, saha, wong
 from bellcrank.control.trot import Leg, Trot
 
 __all__ = ["Cycloid", "InverseDynamics", "Leg", "Ramp", "Trajectory", "Trot", "saha", "wong"]

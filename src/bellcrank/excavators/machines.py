@@ -13,8 +13,8 @@ from typing import Any
 
 from bellcrank.actuators import IdealTorque, StateVariable
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot
-from bellcrank.excavators.linkage import machine as linkage
-from bellcrank.excavators.rotary import rotary_machine as excavator
+from bellcrank.excavators import linkage_machine as linkage
+from bellcrank.excavators import rotary_machine as excavator
 from bellcrank.scalar import Scalar, clip
 from bellcrank.sim.system.systems import system
 from bellcrank.zoo import rope

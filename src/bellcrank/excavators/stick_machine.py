@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.cockpit.machines import Axes, Gauge, Lever, Machine, Plot
+from bellcrank.excavators import spool_control as wong
 from bellcrank.excavators.digging_forces import Stance
-from bellcrank.excavators.rotary import spool_control as wong
-from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.geometry import ExcavatorArm
 from bellcrank.ground.contact import GroundContact
 from bellcrank.scalar import Scalar
 from bellcrank.sim.realtime.realtime_drive import DriveSnapshot

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from bellcrank.forces.contact import Contact, feet
 from bellcrank.forces.element import Between, Coupling, Element, JointLaw, Law
-from bellcrank.forces.frame_elements import Bushing, Cable, NonlinearSpring
 from bellcrank.forces.gears import Belt, Gear, Rack, Worm
 from bellcrank.forces.impact import damping_of, restitution_of
-from bellcrank.forces.joint_elements import EndStop, JointSpring, joint_stops
 from bellcrank.forces.point_forces import Block, Cutting, Pad, Post, Soil, Together
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Sphere, Terrain, grid
+from bellcrank.forces.springs import Bushing, Cable, EndStop, JointSpring, NonlinearSpring, joint_stops
 from bellcrank.forces.tension import Curve, curve
 from bellcrank.forces.tyres import LinearTyre, MagicTyre, read_tyre
 

@@ -64,7 +64,7 @@ def read(
     Parameters
     ----------
     path : path or str
-        A .urdf or .xml file (URDF; MJCF with MuJoCo), or a .toml file (a joint table, see formats/dh_table.py). A
+        A .urdf or .xml file (URDF; MJCF with MuJoCo), or a .toml file (a joint table, see formats/dh.py). A
         string that begins with "<" is the text of the file itself.
     base : {"fixed", "floating"}
         "fixed" makes the root link the ground; "floating" connects it to the ground by a free joint "root_joint".
@@ -120,7 +120,7 @@ def read(
         return _xml(data, source, base=base, loop_file=find_loop_file(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
-    from bellcrank.formats.dh_table import read_table
+    from bellcrank.formats.dh import read_table
 
     return read_table(data, source, **_with_default_gravity(options))
 

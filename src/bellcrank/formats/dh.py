@@ -7,6 +7,24 @@
 
 Masses, centres of mass and inertias are given in the link frame of the convention; `pose(q, "link3")` is that frame.
 A joint's coordinate is added to the table's theta (R) or d (P).
+
+A Denavit-Hartenberg table may be a TOML file:
+
+    name = "arm"
+    convention = "modified"          # or "classic"
+    angles = "degrees"               # of theta and alpha; or "radians"
+
+    [[link]]                         # one for each joint, from the ground outwards; everything but mass is optional
+    name = "shoulder"                # of the link and its joint
+    joint = "R"                      # R turns, P slides
+    theta = 0                        # offset of the joint's angle (R), or the fixed angle (P)
+    d = 0.4                          # fixed distance (R), or offset of the joint's distance (P)
+    a = 0
+    alpha = 90
+    mass = 2.5                       # left out: massless
+    com = [0, 0, 0.1]                # in the link frame of the convention
+    inertia = [0.02, 0.02, 0.01]     # about the centre of mass: 3, 6 (xx, yy, zz, xy, xz, yz) or 3x3 numbers
+    damping = 0.1                    # also armature, friction, stiffness, rest, lower, upper, velocity, effort (SI)
 """
 
 from __future__ import annotations
@@ -19,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import ModelError, brief, check_known
+from bellcrank.errors import ModelError, ReadError, brief, check_known
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
 from bellcrank.model import Mechanism, mechanism_of
@@ -31,6 +49,7 @@ JOINT_TYPES = {"R": "revolute", "P": "prismatic"}
 # Properties of a joint that a row may have beside its geometry.
 FORCE_OPTIONS = ("armature", "damping", "friction", "stiffness", "rest")
 LIMIT_OPTIONS = ("lower", "upper", "velocity", "effort")
+FILE_KEYS = ("name", "convention", "angles", "link")  # entries of a TOML file
 
 
 @dataclass(frozen=True)
@@ -288,6 +307,46 @@ def from_saha(
     coms = [np.negative(vector(x, f"link {i}", "r")).tolist() for i, x in enumerate(r, 1)]
     rows = list(map(DhRow, joints, theta, b, a, alpha, mass, coms, inertia))
     return from_dh(name, rows, "classic", gravity=gravity, check=check, source=source, lines=lines)
+
+
+def read_table(data: bytes, source: str, **options: Any) -> Mechanism:
+    """Read a mechanism from the TOML text `data`.
+
+    Parameters
+    ----------
+    data
+        Content of the file.
+    source
+        Name of the file, for errors and the report.
+    **options
+        gravity, check, right_angles and lock, as in from_dh.
+    """
+    import tomllib
+
+    try:
+        table: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ReadError(f"{source}: not UTF-8 text: {error}. Save the file as UTF-8.") from None
+    except ValueError as error:  # malformed numbers and dates may raise other errors than TOMLDecodeError
+        raise ReadError(f"{source}: not TOML: {str(error)[:300]}. Correct the file there.") from None
+    except RecursionError:
+        raise ReadError(f"{source}: nested too deeply; this is not a Denavit-Hartenberg table.") from None
+    for key in table:
+        check_known("entry", key, FILE_KEYS, source, ReadError)
+    links = table.get("link")
+    if not isinstance(links, list) or not links or not all(isinstance(row, dict) for row in links):
+        raise ReadError(f"{source}: has no [[link]] table; expected one for each joint, as in docs/reading.md.")
+    angles = table.get("angles", "degrees")
+    if angles not in ("degrees", "radians"):
+        raise ReadError(f'{source}: angles is {brief(angles)}; expected "degrees" or "radians".')
+    name = table.get("name") or source.rsplit("/", 1)[-1].removesuffix(".toml")
+    if not isinstance(name, str):
+        raise ReadError(f"{source}: name is {brief(name)}; expected a text.")
+    convention = table.get("convention", "modified")
+    try:
+        return from_dh(name, links, convention, degrees=angles == "degrees", source=source, **options)
+    except ModelError as error:
+        raise ModelError(f"{source}: {error}") from None
 
 
 def _check_lengths(name: str, n: int, **columns: Sequence[Any]) -> None:

@@ -19,8 +19,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import Mesh, read_mesh
-from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Mechanism
 
 SIDES = 24  # sides of round shapes
 MAX_VISUALS = 400  # visuals of one robot

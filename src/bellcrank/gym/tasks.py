@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bellcrank.errors import InputError, check_known
-from bellcrank.excavators.rotary import rotary_machine as excavator
-from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, JointMode
+from bellcrank.excavators import rotary_machine as excavator
+from bellcrank.excavators.spool_control import JOINTS, EitherMode, JointMode
 from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, exp, fabs, maximum, sin

@@ -13,9 +13,8 @@ import numpy as np
 
 from bellcrank.errors import ReadError, brief
 from bellcrank.files import DAMAGED_FILE_ERRORS
-from bellcrank.meshes.collada import read_dae
-from bellcrank.meshes.gltf import read_gltf
 from bellcrank.meshes.mesh import Array, Mesh, cell_means, grid_cells
+from bellcrank.meshes.scene_files import read_dae, read_gltf
 
 HEADER_BYTES, TRIANGLE_BYTES = 84, 50  # bytes
 MERGE_CELLS = 1 << 20  # part of the size: corners closer than this are merged

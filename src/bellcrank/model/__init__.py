@@ -2,10 +2,11 @@
 
 from bellcrank.model.construction import mechanism_of
 from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Body, Frame, Joint, Limits, Loop, Mimic, Report, ReportLine, Spring
+from bellcrank.model.parts import Array, Body, Frame, Joint, Limits, Loop, Mimic, Report, ReportLine, Spring
 from bellcrank.model.tree import Tree, regrouped
 
 __all__ = [
+    "Array",
     "Body",
     "Frame",
     "Joint",

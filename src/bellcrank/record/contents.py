@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from bellcrank.errors import InputError, brief
-from bellcrank.model import Mechanism
+from bellcrank.model import Array, Mechanism
 from bellcrank.model.joints import KINDS
 from bellcrank.model.outline import LOAD_NAMES, STRESS_NAME, BeamSlice
-from bellcrank.model.parts import Array
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import float_array
 

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 import numpy as np
 
 from bellcrank.errors import ReadError, brief, unknown
-from bellcrank.model import Mechanism
+from bellcrank.model import Array, Mechanism
 from bellcrank.model.construction import check_consistency
-from bellcrank.model.parts import Array
 from bellcrank.nodes.tape import SCALAR_OPERATIONS
 from bellcrank.parameters import parameter
 from bellcrank.parameters.free import FREE, Free

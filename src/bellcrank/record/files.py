@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import BellcrankError, InputError, ModelError, ReadError, warn
 from bellcrank.files import path_of, write_atomically
-from bellcrank.record.decoding_limits import decoding_limit
-from bellcrank.record.formats import SUFFIXES, format_of
+from bellcrank.record.formats import SUFFIXES, decoding_limit, format_of
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

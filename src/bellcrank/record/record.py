@@ -13,8 +13,7 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import InputError, unknown
 from bellcrank.lazy_import import lazy_import
-from bellcrank.model import Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Mechanism
 from bellcrank.quoting import single_line
 from bellcrank.record import contents, evaluation
 from bellcrank.record.contents import COMPONENTS, Column, Stop, Stops, plain

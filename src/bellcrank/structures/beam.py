@@ -4,10 +4,14 @@ The displacements of a node are u v w along x y z, then rotations about x y z. T
 with shear (J. S. Przemieniecki, Theory of Matrix Structural Analysis, 1968, chapter 5): exact under loads at the nodes,
 with no locking; without shear they are Hermite's cubics. Stiffness, mass and, in modes.py, the integrals of a modal
 body use the same functions at the same Gauss points, so that they agree to the last digit.
+
+Implausible units give a warning and are not refused: such a beam can be computed, and may be intended. Every bound lies
+outside of everything real, so that a warning nearly always means MPa for Pa, g/cm^3 for kg/m^3, or millimetres.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,15 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.errors import ModelError, brief, unknown, warn
 from bellcrank.scalar import is_whole
 from bellcrank.structures.section import Material, Profile, Section, check_material
-from bellcrank.structures.unit_plausibility import warn_implausible_beam
 
 Array = np.ndarray[Any, Any]
 THEORIES = ("timoshenko", "euler")
 MAX_ELEMENTS = 2000  # limit, as matrices are dense
 MIN_LENGTH, MAX_LENGTH = 1e-9, 1e9  # m; beyond these limits stiffnesses overflow
+# m/s, sqrt(E / density): soft rubber has 20, rubber 100, steel 5200, beryllium 13000, diamond 18000.
+SLOWEST_WAVE, FASTEST_WAVE = 15.0, 30_000.0
+MIN_WAVE, MAX_WAVE = 1e-9, 1e12  # m/s; outside of these the computation fails
+MAX_MASS_PER_LENGTH = 1e6  # kg/m; the largest ships with all they carry
+MAX_DEPTH_RATIO = 10.0  # depth of a section over the length of the beam
 # Four points integrate products of two cubics and a linear taper exactly.
 GAUSS_POINTS = np.polynomial.legendre.leggauss(4)
 Sections = Section | Profile | tuple[Section, Section] | Callable[[float], Section | Profile]
@@ -80,7 +88,7 @@ class Beam:
             raise ModelError(f"beam: section is {brief(self.section)}; expected a Section, or two of them for a taper.")
         if not isinstance(self.theory, str) or self.theory not in THEORIES:
             raise ModelError(f"beam: {unknown('theory', self.theory, THEORIES)}")
-        warn_implausible_beam(self)
+        _warn_implausible(self)
 
     def at(self, s: float) -> Section | Profile:
         """Return the section at the part `s` of the length."""
@@ -199,3 +207,37 @@ def _bending(s: float, h: float, phi: float) -> tuple[Array, Array, Array, Array
     curvature = [(12 * s - 6) / h**2, (6 * s - 4 - phi) / h, (6 - 12 * s) / h**2, (6 * s - 2 + phi) / h]
     a, b, c, d = (np.array(x) / (1 + phi) for x in (N, slope, theta, curvature))
     return a, b, c, d
+
+
+def _warn_implausible(beam: Beam) -> None:
+    """Warn if a material, a section or a length of `beam` is implausible; raise an error if nothing can be computed."""
+    for p in (beam.profile(0.0), beam.profile(1.0)):
+        if _warn_wave_speed(p) or _warn_section(p, beam.length):
+            return  # one warning is enough
+
+
+def _warn_wave_speed(p: Profile) -> bool:
+    speed = math.sqrt(p.EA) / math.sqrt(p.rhoA)  # separate roots: the ratio may overflow
+    if SLOWEST_WAVE <= speed <= FASTEST_WAVE:
+        return False
+    text = (
+        f"beam: sound would run through it at {speed:.3g} m/s, the root of E / density (EA / rhoA); real materials "
+        f"have {SLOWEST_WAVE:g} (rubber) to {FASTEST_WAVE:g} m/s, and steel 5200"
+    )
+    if not MIN_WAVE < speed < MAX_WAVE:
+        raise ModelError(f"{text}. Nothing can be computed with that: check the units of both, Pa and kg/m^3.")
+    maybe = "is E in MPa or GPa? 210 GPa are 2.1e11 Pa." if speed < SLOWEST_WAVE else "is density in g/cm^3 or tonnes?"
+    warn(f"{text}. Expected Pa and kg/m^3: {maybe}")
+    return True
+
+
+def _warn_section(p: Profile, length: float) -> bool:
+    depth = math.sqrt(12.0 * max(p.EIy / p.EA, p.EIz / p.EA))  # of a rectangle with the same radius of gyration
+    what = ""
+    if p.rhoA > MAX_MASS_PER_LENGTH:
+        what = f"a metre of it weighs {p.rhoA:.3g} kg, more than a metre of the largest ship"
+    elif depth > MAX_DEPTH_RATIO * length:
+        what = f"it is about {depth:.3g} m deep and {length:.3g} m long, which is no beam"
+    if what:
+        warn(f"beam: {what}. Expected metres, for the section as for the length: is one of them in millimetres?")
+    return bool(what)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
-from bellcrank.errors import ModelError, brief
+from bellcrank.errors import ModelError, brief, warn
 from bellcrank.lazy_import import optional_import
 from bellcrank.model.flexible_body import vee
 from bellcrank.quoting import name_problem
@@ -25,19 +25,22 @@ from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix, lumped_masses, split_shapes
 from bellcrank.structures.reduction import (
     Reduction,
+    check_interfaces,
     check_selection,
     check_units,
     checked_supports,
     is_sparse,
     reduce_structure,
 )
-from bellcrank.structures.unit_plausibility import warn_implausible_frequency, warn_implausible_mass
 
 Interfaces = Mapping[str, int | Sequence[int]]
 # Rotations of an interface are defined if its nodes spread by more than this part of the body's size.
 MIN_SPREAD = 1e-6
 ALL_DIRECTIONS = (0, 1, 2, 3, 4, 5)  # displacements of a node
 GROUND_FORCE_TOLERANCE = 1e-5  # part of the terms of a row; a smaller force is due to the digits of a file
+# Mass over the box around a solid body, kg/m^3: osmium, and a thousandth of air. Mass over the cube of its length: a
+# wire whose diameter is a ten-millionth of its length.
+MAX_DENSITY, MIN_DENSITY, MIN_MASS_PER_CUBE = 23_000.0, 1e-3, 1e-10
 ROUNDING_FORCE = 1e-11  # part of the largest stiffness; a smaller force is rounding
 
 
@@ -112,13 +115,12 @@ def flexible(
     ends = {name: interface_shapes[6 * i : 6 * i + 6] for i, name in enumerate(pieces)}
     size = float(np.linalg.norm(np.ptp(places, axis=0)))
     check_units(reduction.omega, size)
-    warn_implausible_frequency(reduction.omega, size)
     largest = np.abs(shapes.reshape(len(places), each, -1))[:, :3].max(axis=(0, 1))
     turned = np.max([np.abs(e[3:]).max(axis=0) for e in ends.values()], axis=0) * size
     scale = np.maximum(largest, turned)
     middle = {name: places[list(members)].mean(axis=0) for name, members in pieces.items()}
     body = _moments(M, places, each, shapes / scale, {k: e / scale for k, e in ends.items()}, middle, reduction)
-    warn_implausible_mass(body.mass, places, each == 3)
+    _warn_implausible_mass(body.mass, places, each == 3)
     return replace(body, cells=skin.neighbour_lines(places, skin.coupled_nodes(K, each)))
 
 
@@ -136,6 +138,24 @@ def _checked(K: Any, M: Any, nodes: Any, modes: Any, below: Any) -> tuple[Any, A
         )
     check_selection("flexible", modes, below)
     return K, M, places, int(each)
+
+
+def _warn_implausible_mass(mass: float, places: Array, solid: bool) -> None:
+    """Warn if the `mass` (kg) is implausible for nodes at `places`; `solid` if the nodes fill the body."""
+    sides = np.ptp(places, axis=0)
+    size, volume = float(np.linalg.norm(sides)), float(np.prod(sides))
+    spelled = " x ".join(f"{x:.3g}" for x in sides)
+    why = ""
+    if solid and volume > 0.0 and mass > MAX_DENSITY * volume:
+        why = "denser than any material"
+    elif (solid and mass < MIN_DENSITY * volume) or mass < MIN_MASS_PER_CUBE * size**3:
+        why = "emptier than a thousandth of air, or a wire that cannot be seen"
+    if why:
+        warn(
+            f"flexible: {mass:.3g} kg with nodes in a box of {spelled} m: {why}. Expected kg, N/m and metres: many "
+            "programs have tonnes, N/mm and millimetres. Nodes times 1e-3, K and M times 1e3 would correct that (rows "
+            "and columns of rotations once more by 1e-3 each)."
+        )
 
 
 def moments_from_nodes(
@@ -168,11 +188,7 @@ def moments_from_nodes(
 
 
 def _interface_nodes(places: Array, interfaces: Interfaces, each: int) -> dict[str, tuple[int, ...]]:
-    if not isinstance(interfaces, Mapping) or not interfaces:
-        raise ModelError(
-            f"flexible: interfaces is {brief(interfaces)}, no interfaces; expected {{name: node, or several}}, the "
-            "reference first."
-        )
+    check_interfaces("flexible", interfaces, "node, or several")
     pieces: dict[str, tuple[int, ...]] = {}
     for name, given in interfaces.items():
         if why := "has an empty name" if name == "" else name_problem(name):

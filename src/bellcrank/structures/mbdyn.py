@@ -24,7 +24,7 @@ from bellcrank.files import check_last_line, checked_finite, read_bytes, read_li
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import moments_from_nodes
 from bellcrank.structures.modes import Moments
-from bellcrank.structures.reduction import Reduction, eigenmodes
+from bellcrank.structures.reduction import Reduction, check_interfaces, eigenmodes
 
 GROUP_NAMES = {
     2: "FINITE ELEMENT NODE LIST", 3: "INITIAL MODAL DISPLACEMENTS", 4: "INITIAL MODAL VELOCITIES",
@@ -56,8 +56,7 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
         If the file cannot be read, or an interface is not in it.
     """
     where, lines = read_lines(path, "fem file")
-    if not isinstance(interfaces, Mapping):
-        raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: label of a node}}.")
+    check_interfaces(where, interfaces, "label of a node")
     with report_damaged(where):
         moments = checked_finite(where, _read(where, lines, interfaces))
     check_last_line(where, read_bytes(path, "fem file")[2])
@@ -67,8 +66,6 @@ def read_fem(path: str | os.PathLike[str], interfaces: Mapping[str, int]) -> Mom
 def _read(where: str, lines: list[str], interfaces: Mapping[str, int]) -> Moments:
     groups = _groups(where, lines)
     n, m = _checked(where, groups)
-    if not interfaces:
-        raise ModelError(f"{where}: no interfaces; expected {{name: label of a node}}.")
     labels = groups[2].astype(int).tolist()
     missing = {name: label for name, label in interfaces.items() if label not in labels}
     if missing:

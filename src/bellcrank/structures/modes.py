@@ -17,7 +17,6 @@ from bellcrank.errors import ModelError
 from bellcrank.structures.beam import GAUSS_POINTS, Array, Beam
 from bellcrank.structures.beam_sections import BeamPiece, straight_piece
 from bellcrank.structures.reduction import Reduction, check_selection, check_units, frequencies, reduce_structure
-from bellcrank.structures.unit_plausibility import warn_implausible_frequency
 
 # Displacements of a node by the motion that they belong to (formats/beam_bodies.py).
 DIRECTIONS_BY_MOTION = {"stretch": (0,), "twist": (3,), "bend_z": (1, 5), "bend_y": (2, 4)}
@@ -88,7 +87,6 @@ def beam_modes(
         )
     reduction = _selected_modes(beam, groups, list(node_indices.values()), modes, attached, below)
     check_units(reduction.omega, beam.length)
-    warn_implausible_frequency(reduction.omega, beam.length)
     size = np.abs(reduction.shapes.reshape(-1, 6, len(reduction.omega))) * ([[1.0]] * 3 + [[beam.length]] * 3)
     return _integrate_moments(beam, reduction.shapes / size.max(axis=(0, 1)), node_indices, reduction)
 

@@ -25,22 +25,32 @@ import numpy as np
 from bellcrank.errors import ReadError, unknown
 from bellcrank.structures.matrix_files import MAX_ELEMENTS, Array
 
-WORDS_BY_TYPE = {1: 1, 2: 2}  # words of a number, by type; other types are complex
+REAL_TYPES = (1, 2)  # also the words of a number; other types are complex
 STRING_HEADER_BASE = 65536
 CUT_SHORT = "it was cut short, or is not an OUTPUT4 file. Write it again."
 
 
 @dataclass(frozen=True)
 class MatrixHead:
-    """Header of a matrix."""
+    """Head of a matrix, in a text file with the format of its numbers."""
 
+    name: str
     columns: int
     rows: int
-    words: int
+    words: int  # of a number
     is_bigmat: bool
-    name: str
-    per_line: int
-    width: int
+    per_line: int = 0
+    width: int = 0
+
+
+def _checked_head(where: str, name: str, integers: Sequence[int], *number_format: int) -> MatrixHead:
+    """Return the head of the matrix `name` with its columns, rows, form and type in `integers`."""
+    columns, rows, _, kind = integers
+    if kind not in REAL_TYPES:
+        raise ReadError(f'{where}: matrix "{name}" is of type {kind}; expected a real matrix, of type 1 or 2.')
+    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MAX_ELEMENTS:
+        raise ReadError(f'{where}: matrix "{name}" is {abs(rows)} x {columns}; expected one that can be made dense.')
+    return MatrixHead(name, columns, abs(rows), kind, rows < 0, *number_format)
 
 
 class LineReader:
@@ -128,24 +138,16 @@ def _head(file: LineReader) -> MatrixHead:
     shape = re.fullmatch(r"((?:\s*-?\d+){4})\s*(\S+?)\s+1P,(\d+)E(\d+)\.\d+\s*", line.rstrip())
     if shape is None:
         raise file.line_error('columns, rows, form, type, name and a format such as "1P,5E16.9"')
-    columns, rows, _, kind = (int(line[8 * i : 8 * i + 8]) for i in range(4))
-    if kind not in WORDS_BY_TYPE:
-        raise file.line_error("a real matrix, of type 1 or 2")
-    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MAX_ELEMENTS:
-        raise file.line_error("a matrix that can be made dense")
-    return MatrixHead(columns, abs(rows), WORDS_BY_TYPE[kind], rows < 0, shape[2].upper(), int(shape[3]), int(shape[4]))
+    integers = [int(line[8 * i : 8 * i + 8]) for i in range(4)]
+    where = f"{file.where}: line {file.position}"
+    return _checked_head(where, shape[2].upper(), integers, int(shape[3]), int(shape[4]))
 
 
 def _strings(file: LineReader, A: Array, column: int, words: int, head: MatrixHead) -> None:
     while words > 0:
-        if head.is_bigmat:
-            length, row = file.integers(2)
-            length -= 1
-            words -= length + 2
-        else:
-            length, row = divmod(file.integers(1)[0], STRING_HEADER_BASE)
-            length -= 1
-            words -= length + 1
+        length, row = file.integers(2) if head.is_bigmat else divmod(file.integers(1)[0], STRING_HEADER_BASE)
+        words -= length + head.is_bigmat
+        length -= 1
         if length < head.words:
             raise file.line_error("a string of one number or more")
         _place(file, A, column, row, file.numbers(length // head.words, head))
@@ -206,43 +208,39 @@ def _records(where: str, data: bytes, kind: NumberFormat) -> Iterator[bytes]:
 def _binary_matrices(where: str, records: list[bytes], kind: NumberFormat) -> Iterator[tuple[str, Array]]:
     index = 0
     while index < len(records):
-        name, A, words, big = _binary_head(where, records[index], kind)
+        head = _binary_head(where, records[index], kind)
+        A = np.zeros((head.rows, head.columns))
         index += 1
         while True:
             if index == len(records) or len(records[index]) < 3 * kind.word_bytes:
-                raise ReadError(f'{where}: ends inside of matrix "{name}": {CUT_SHORT}')
+                raise ReadError(f'{where}: ends inside of matrix "{head.name}": {CUT_SHORT}')
             column, row, _ = kind.integers(records[index][: 3 * kind.word_bytes])
             body = records[index][3 * kind.word_bytes :]
             index += 1
-            if column > A.shape[1]:
+            if column > head.columns:
                 break
             try:
-                for first, values in [(row, body)] if row else _binary_strings(body, kind, big):
-                    numbers = kind.reals(values, words)
+                for first, values in [(row, body)] if row else _binary_strings(body, kind, head.is_bigmat):
+                    numbers = kind.reals(values, head.words)
                     if not 1 <= first <= len(A) - len(numbers) + 1 or column < 1:
                         raise ValueError
                     A[first - 1 : first - 1 + len(numbers), column - 1] = numbers
             except ValueError:
                 raise ReadError(
-                    f'{where}: column {column} of matrix "{name}" does not fit into it: {CUT_SHORT}'
+                    f'{where}: column {column} of matrix "{head.name}" does not fit into it: {CUT_SHORT}'
                 ) from None
-        yield name, A
+        yield head.name, A
 
 
-def _binary_head(where: str, record: bytes, kind: NumberFormat) -> tuple[str, Array, int, bool]:
+def _binary_head(where: str, record: bytes, kind: NumberFormat) -> MatrixHead:
     if len(record) != 6 * kind.word_bytes:
         raise ReadError(
             f"{where}: a matrix begins with {len(record)} bytes; expected {6 * kind.word_bytes}: {CUT_SHORT}"
         )
-    columns, rows, _, what = kind.integers(record[: 4 * kind.word_bytes])
     name = record[4 * kind.word_bytes :].decode("ascii", errors="replace").strip().upper()
     if not name.isprintable():
         raise ReadError(f"{where}: the name of a matrix is not a text: {CUT_SHORT}")
-    if what not in (1, 2):
-        raise ReadError(f'{where}: matrix "{name}" is of type {what}; expected a real one, of type 1 or 2.')
-    if columns < 1 or rows == 0 or float(columns) * abs(rows) > MAX_ELEMENTS:
-        raise ReadError(f'{where}: matrix "{name}" is {abs(rows)} x {columns}; expected one that can be made dense.')
-    return name, np.zeros((abs(rows), columns)), what, rows < 0
+    return _checked_head(where, name, kind.integers(record[: 4 * kind.word_bytes]))
 
 
 def _binary_strings(body: bytes, kind: NumberFormat, big: bool) -> Iterator[tuple[int, bytes]]:

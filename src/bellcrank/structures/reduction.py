@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, brief, unknown
+from bellcrank.errors import ModelError, brief, unknown, warn
 from bellcrank.lazy_import import optional_import
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.text_table import table
@@ -34,6 +34,7 @@ ASYMMETRY_TOLERANCE = 1e-6
 # m/s: no wave crosses a solid faster (diamond: 1.8e4), so that no structure has a frequency above this over its size. A
 # coarse basis may give ten times as much.
 MAX_WAVE_SPEED = 2e5
+MIN_FREQUENCY = 1e-3  # Hz; the longest bridges have fifty times as much
 # Part of the largest singular value of C R; a smaller one supports nothing.
 LOOSE_TOLERANCE = 1e-9
 UNCONNECTED_HINT = "Some of its displacements are not connected to anything: hold them, or take them out."
@@ -194,13 +195,28 @@ def check_selection(where: str, modes: Any, below: Any) -> None:
         raise ModelError(f"{where}: below is {brief(below)}; expected a frequency in Hz.")
 
 
+def check_interfaces(where: str, interfaces: Any, meaning: str) -> None:
+    """Raise an error unless `interfaces` is a mapping with entries of that `meaning`; `where` begins the message."""
+    if not isinstance(interfaces, Mapping) or not interfaces:
+        raise ModelError(
+            f"{where}: interfaces is {brief(interfaces)}, no interfaces; expected {{name: {meaning}}}, the reference "
+            "first."
+        )
+
+
 def check_units(omega: Array, size: float) -> None:
-    """Raise an error if the lowest frequency of `omega` (rad/s) is too high for a structure of that `size` (m)."""
+    """Raise an error if the lowest frequency of `omega` (rad/s) is too high for that `size` (m); warn if too low."""
     lowest, most = float(np.min(omega)) / (2 * np.pi), MAX_WAVE_SPEED / size
     if lowest > most:
         raise ModelError(
             f"the lowest frequency is {lowest:.3g} Hz, which nothing of {size:.3g} m has (steel: {5e3 / size:.2g} Hz "
             "at most); expected metres, N/m and kg. Check the units of both matrices (mm and tonnes?)."
+        )
+    if lowest < MIN_FREQUENCY:
+        warn(
+            f"the lowest frequency of this structure of {size:.3g} m is {lowest:.3g} Hz, a period of "
+            f"{1 / lowest / 3600:.3g} hours: it would not carry itself. Expected metres, Pa or N/m, and kg: is its "
+            "length in millimetres, or its stiffness in other units?"
         )
 
 

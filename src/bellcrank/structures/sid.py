@@ -25,7 +25,7 @@ from bellcrank.model.flexible_body import inertia_of, vee
 from bellcrank.structures import sid_text
 from bellcrank.structures.beam import Array
 from bellcrank.structures.modes import Moments, cross_matrix
-from bellcrank.structures.reduction import Reduction, eigenmodes
+from bellcrank.structures.reduction import Reduction, check_interfaces, eigenmodes
 from bellcrank.structures.sid_text import SidBlock, TaylorMatrix, fortran_number, read_taylor, whole_entry
 
 J_ORDER = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -83,8 +83,7 @@ def _nodes(
     where: str, frame: SidBlock, m: int, interfaces: Mapping[str, int]
 ) -> tuple[dict[str, NodeTaylors], list[NodeTaylors]]:
     """Return origin, phi and psi of each interface, and of the other nodes."""
-    if not isinstance(interfaces, Mapping) or not interfaces:
-        raise ModelError(f"{where}: interfaces is {brief(interfaces)}; expected {{name: number of a node}}.")
+    check_interfaces(where, interfaces, "number of a node")
     known = {b.value: b for b in frame.blocks if b.name.lower() == "node"}
     missing = {name: n for name, n in interfaces.items() if str(n) not in known}
     if missing:

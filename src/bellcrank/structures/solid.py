@@ -17,6 +17,7 @@ from bellcrank.lazy_import import optional_import
 from bellcrank.structures.beam import Array
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments
+from bellcrank.structures.reduction import check_interfaces
 from bellcrank.structures.section import Material, check_material
 from bellcrank.structures.skin import surface_triangles
 
@@ -57,8 +58,7 @@ def solid(
     if material.nu == 0.5:
         raise ModelError("solid: nu is 0.5: an incompressible material is infinitely stiff here; expected less.")
     K, M, nodes = _assemble(fem, checked_mesh, material)
-    if not isinstance(interfaces, Mapping) or not interfaces:
-        raise ModelError(f"solid: interfaces is {brief(interfaces)}; expected {{name: function of places}}.")
+    check_interfaces("solid", interfaces, "function of places")
     chosen_nodes = {name: _chosen_nodes(name, choice, nodes) for name, choice in interfaces.items()}
     body = flexible(K, M, nodes, chosen_nodes, modes, **more)
     return replace(body, cells=surface_triangles(nodes, _surface(checked_mesh)))

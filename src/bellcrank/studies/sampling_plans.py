@@ -30,7 +30,7 @@ from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.buffers import check_memory
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.lazy_import import optional_import
-from bellcrank.record.decoding_limits import read_parquet_table
+from bellcrank.record.formats import read_parquet_table
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.text_table import table
 

@@ -29,7 +29,7 @@ from bellcrank.errors import InputError, ReadError, brief, warn
 from bellcrank.files import read_bytes, write_atomically, write_text
 from bellcrank.lazy_import import optional_import
 from bellcrank.record.contents import plain
-from bellcrank.record.decoding_limits import read_parquet_table
+from bellcrank.record.formats import read_parquet_table
 from bellcrank.studies.run_batches import BlockDigests, Table, decode_digests
 from bellcrank.studies.sampling_plans import Array
 from bellcrank.studies.study_identity import digest_differences, equation_differences, group_label

@@ -11,7 +11,7 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import BellcrankError, InputError, unknown
-from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_linkage
+from bellcrank.excavators.linkage_mechanism import excavator_flexible, excavator_linkage
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.process_state import syntax_tree
 from bellcrank.progress import progress_message

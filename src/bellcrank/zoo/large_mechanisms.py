@@ -11,8 +11,7 @@ import numpy as np
 
 from bellcrank.errors import InputError
 from bellcrank.formats.builder import Builder
-from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Mechanism
 from bellcrank.zoo.families import (
     LINK_LENGTH,
     LINK_MASS,

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.formats.builder import Builder
-from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Mechanism
 from bellcrank.zoo.families import MAX_LOOP_BODIES, checked_count, explain_impossible_mechanism
 from bellcrank.zoo.published import add_rod, data
 

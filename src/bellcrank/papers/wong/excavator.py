@@ -2,7 +2,7 @@
 
 RK4 with the paper's h = 0.01 s, 15 s, pressures from zero: 5 s at rest, 5 s of motion, 5 s at rest. The thesis has
 plots (figs 5.5 to 5.10) and sentences about them; each row below is one of the sentences. Values that are not printed
-were chosen in excavators/rotary/spool_control.py, with the reasons.
+were chosen in excavators/spool_control.py, with the reasons.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.excavators.rotary import spool_control as wong
-from bellcrank.excavators.rotary.spool_control import JOINTS, SpoolControl, spool_outputs
+from bellcrank.excavators import spool_control as wong
+from bellcrank.excavators.spool_control import JOINTS, SpoolControl, spool_outputs
 from bellcrank.papers import Result, Row, bound_row
 from bellcrank.record import Record
 from bellcrank.sim.run.simulator import Simulator

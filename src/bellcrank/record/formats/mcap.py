@@ -28,7 +28,7 @@ from bellcrank.lazy_import import optional_import
 from bellcrank.model.parts import Array
 from bellcrank.record import description
 from bellcrank.record.contents import FORCES
-from bellcrank.record.decoding_limits import check_decoded_size, file_size
+from bellcrank.record.formats import check_decoded_size, file_size
 from bellcrank.version import __version__
 
 if TYPE_CHECKING:

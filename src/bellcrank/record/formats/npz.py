@@ -12,7 +12,7 @@ from bellcrank.errors import ReadError
 from bellcrank.model.parts import Array
 from bellcrank.quoting import member
 from bellcrank.record import description
-from bellcrank.record.decoding_limits import check_decoded_size
+from bellcrank.record.formats import check_decoded_size
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

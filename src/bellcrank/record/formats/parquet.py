@@ -13,7 +13,7 @@ import numpy as np
 from bellcrank.errors import ReadError
 from bellcrank.lazy_import import optional_import
 from bellcrank.record import description
-from bellcrank.record.decoding_limits import check_decoded_size, open_parquet, read_columns
+from bellcrank.record.formats import check_decoded_size, open_parquet, read_columns
 
 if TYPE_CHECKING:
     from bellcrank.record.record import Record

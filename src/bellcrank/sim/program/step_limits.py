@@ -33,9 +33,8 @@ from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.errors import InputError, warn
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
-from bellcrank.forces.frame_elements import Bushing, Cable
 from bellcrank.forces.gears import Belt, Gear, Worm
-from bellcrank.forces.joint_elements import EndStop
+from bellcrank.forces.springs import Bushing, Cable, EndStop
 from bellcrank.graph.layout import WORD_RANGE
 from bellcrank.integrate.problem import Integrator, Problem, Rate
 from bellcrank.model import Mechanism, Tree

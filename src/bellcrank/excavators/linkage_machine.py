@@ -10,11 +10,17 @@ from typing import Any
 from bellcrank.cockpit.machines import Gauge, Lever, Machine, Plot, Tune
 from bellcrank.dynamics import kinematics
 from bellcrank.excavators.digging_forces import Stance
-from bellcrank.excavators.linkage.geometry import CYCLE, JOINTS, Linkage
-from bellcrank.excavators.linkage.hydraulics import parts, resting
-from bellcrank.excavators.linkage.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
-from bellcrank.excavators.linkage.mechanism import excavator_flexible, excavator_tracked
-from bellcrank.excavators.linkage.tracks import CARRIAGE_BODY, CARRIAGE_MASS, footing, static_penetration
+from bellcrank.excavators.geometry import CYCLE, JOINTS, Linkage
+from bellcrank.excavators.linkage_control import FULL_STICK_RATES, FULL_STICK_SPEEDS, FUNCTIONS
+from bellcrank.excavators.linkage_mechanism import excavator_flexible, excavator_tracked
+from bellcrank.excavators.linkage_system import (
+    CARRIAGE_BODY,
+    CARRIAGE_MASS,
+    footing,
+    parts,
+    resting,
+    static_penetration,
+)
 from bellcrank.excavators.stick_machine import DEG, TEETH_PLOT, Sticks, stance_outputs, stick_machine, tip_outputs
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.scalar import Scalar, asin, clip, cos, sin, sqrt

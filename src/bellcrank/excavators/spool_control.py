@@ -42,7 +42,7 @@ from bellcrank.actuators import RotaryHydraulics
 from bellcrank.actuators.actuator import StateVariable, bounded_rate
 from bellcrank.control.trajectory import Leash, Ramp
 from bellcrank.errors import InputError
-from bellcrank.excavators.rotary.arm import ExcavatorArm
+from bellcrank.excavators.geometry import ExcavatorArm
 from bellcrank.scalar import Scalar, where
 from bellcrank.zoo import data, excavator
 

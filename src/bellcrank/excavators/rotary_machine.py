@@ -1,6 +1,6 @@
 """Excavator of Wong's chapter 5 for the cockpit: two sticks, JOINT or RESOLVED mode, ISO or SAE pattern.
 
-Mechanism, hydraulics and control are the paper's (excavators/rotary/spool_control.py). Values that the paper does not
+Mechanism, hydraulics and control are the paper's (excavators/spool_control.py). Values that the paper does not
 print are assumed: the position of the teeth (TIP) and the width of the bucket, the height of the ground under the cab's
 bearing and its soil, the stops, the leash of the desired angles, the pressure damping that stops the machine when the
 sticks are released, and the speeds of a full stick: about what the paper's pumps can supply.
@@ -13,8 +13,8 @@ from dataclasses import replace
 from bellcrank.cockpit.machines import Gauge, Machine, Plot
 from bellcrank.control.trajectory import Leash
 from bellcrank.excavators.digging_forces import Footing, Stance, with_digging_forces
-from bellcrank.excavators.rotary.arm import ExcavatorArm
-from bellcrank.excavators.rotary.spool_control import JOINTS, EitherMode, hydraulics, spool_outputs
+from bellcrank.excavators.geometry import ExcavatorArm
+from bellcrank.excavators.spool_control import JOINTS, EitherMode, hydraulics, spool_outputs
 from bellcrank.excavators.stick_machine import TEETH_PLOT, Sticks, stance_outputs, stick_machine, tip_outputs
 from bellcrank.ground.contact import ground_contact
 from bellcrank.ground.field import Tool

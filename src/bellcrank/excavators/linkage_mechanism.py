@@ -16,8 +16,7 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.formats.builder import Builder
-from bellcrank.model.mechanism import Mechanism
-from bellcrank.model.parts import Array
+from bellcrank.model import Array, Mechanism
 from bellcrank.structures.beam_sections import PolygonalBeam, polygonal_beam
 from bellcrank.structures.matrices import flexible
 from bellcrank.structures.modes import Moments

@@ -28,10 +28,9 @@ import numpy as np
 
 from bellcrank.actuators import HydraulicCylinder
 from bellcrank.excavators.digging_forces import Footing
-from bellcrank.excavators.linkage.geometry import CYLINDERS, JOINTS, Linkage
-from bellcrank.excavators.linkage.hydraulics import hydraulics
-from bellcrank.excavators.linkage.mechanism import excavator_linkage
-from bellcrank.excavators.linkage.tracks import footing
+from bellcrank.excavators.geometry import CYLINDERS, JOINTS, Linkage
+from bellcrank.excavators.linkage_mechanism import excavator_linkage
+from bellcrank.excavators.linkage_system import footing, hydraulics
 from bellcrank.ground.soils import GRAVITY
 from bellcrank.model import Frame, Mechanism
 

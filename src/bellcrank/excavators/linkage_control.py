@@ -49,7 +49,7 @@ from bellcrank.actuators.actuator import bounded_rate
 from bellcrank.actuators.hydraulic import Hydraulic
 from bellcrank.control.trajectory import Leash
 from bellcrank.errors import InputError
-from bellcrank.excavators.linkage.geometry import JOINTS, DiggingCycle, Linkage
+from bellcrank.excavators.geometry import JOINTS, DiggingCycle, Linkage
 from bellcrank.scalar import Scalar, clip, fabs, maximum, minimum, where
 
 FULL_PRESSURE_OPENING = 0.02  # valve opening above which a function counts fully for the pump's pressure

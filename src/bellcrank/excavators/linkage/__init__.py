@@ -1,1 +1,0 @@
-"""excavator_linkage: an excavator with cylinders, bucket linkage and soil."""

@@ -1,1 +1,0 @@
-"""Wong's excavator (1991, chapter 5) with a rotary drive in every joint."""
