@@ -72,8 +72,8 @@ def _tracking_error(r: Record, joint: str, t: float) -> float:
 
 def _joint_rows(r: Record) -> list[Row]:
     """Check the sentences about figs 5.5 to 5.7."""
-    late, start = slice(round(3 / STEP), round(4.95 / STEP)), slice(0, round(1 / STEP))
-    shut = bool((r["boom.spool"][late] == 0.0).all() and (r["boom.command"][late] > 0.0).all())
+    late, start = (r.t >= 3.0) & (r.t <= 4.95), r.t < 1.0
+    shut = bool(late.any() and (r["boom.spool"][late] == 0.0).all() and (r["boom.command"][late] > 0.0).all())
     sag = {j: _tracking_error(r, j, 4.9) for j in JOINTS}
     swing = {j: float(np.degrees(np.ptp(r[f"{j}.v"][start]))) for j in JOINTS}
     end = {j: _tracking_error(r, j, 15.0) for j in JOINTS}
