@@ -14,9 +14,8 @@ from bellcrank.errors import InputError, check_known
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.export_content import export_content, ignore_progress, mechanism_in
 from bellcrank.exporting.fmu import write_fmu
-from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.exporting.webassembly import write_wasm
-from bellcrank.files import check_writable, path_of
+from bellcrank.files import check_writable, path_of, write_folder
 from bellcrank.quoting import name_problem
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run_arguments import duration

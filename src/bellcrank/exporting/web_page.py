@@ -23,7 +23,7 @@ from bellcrank.errors import InputError, brief
 from bellcrank.exporting import webassembly
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export, export_content
-from bellcrank.exporting.folder_writer import write_folder
+from bellcrank.files import write_folder
 from bellcrank.ground.contact import GroundContact
 from bellcrank.ground.field import TASKS
 from bellcrank.ground.soils import SOILS

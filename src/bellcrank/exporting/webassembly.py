@@ -18,7 +18,7 @@ from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import LinkedModule, wasm_module
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
-from bellcrank.exporting.folder_writer import write_folder
+from bellcrank.files import write_folder
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, stem
 from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL
