@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import LinkedModule, wasm_module
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
-from bellcrank.files import write_folder
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, stem
 from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL
@@ -60,11 +58,6 @@ export declare class Machine {{
   call(name: Function, ...given: (number | ArrayLike<number>)[]): Record<string, Float64Array>;
 }}
 """
-
-
-def write_wasm(content: Export, path: Path) -> Path:
-    """Write the export `content` into the folder `path`."""
-    return write_folder(path, wasm_files(content))
 
 
 def wasm_files(content: Export) -> dict[str, bytes]:

@@ -287,22 +287,22 @@ class TransputerTimes:
         return self.three.makespan - self.three.busy[2]
 
 
-def figure_8(control: str = "none", make: Callable[[], Mechanism] = stanford, state: bool = True) -> TransputerTimes:
-    """Schedule strategies 2 and 3: M and its factors, k, and q with the control law on three processors.
+def figure_8(control: str = "none", state: bool = True) -> TransputerTimes:
+    """Schedule strategies 2 and 3: M and its factors, k, and q with the control law on three connected transputers.
 
     Parameters
     ----------
     control
         Name of the control law.
-    make
-        Function that builds the mechanism.
     state
         If True, the first processor has y and yd, for example from the integrator, and sends them to the others.
     """
-    m = make()
+    m = stanford()
     one = list_schedule(tasks_of(m, control=control), machine("single", "t800"))
     todo = tasks_of(m, "modules", "factorisation", control=control)
-    return TransputerTimes(one, schedule_at(with_state(todo, m.nq + m.nv) if state else todo, TASK_PROCESSORS))
+    todo = with_state(todo, m.nq + m.nv) if state else todo
+    processors = [TASK_PROCESSORS[task.name] for task in todo]
+    return TransputerTimes(one, Placement(Plan(todo, machine("complete:3", "t800"))).run(range(len(todo)), processors))
 
 
 def with_state(todo: Tasks, words: int) -> Tasks:
@@ -323,39 +323,13 @@ def with_state(todo: Tasks, words: int) -> Tasks:
     return replace(todo, tasks=(first, *later))
 
 
-def schedule_at(todo: Tasks, places: Mapping[str, int]) -> Schedule:
-    """Schedule tasks on three fully connected transputers.
-
-    Parameters
-    ----------
-    todo
-        Tasks.
-    places
-        Processor of each task, by name.
-    """
-    transputers = machine("complete:3", "t800")
-    processors = [places[task.name] for task in todo]
-    return Placement(Plan(todo, transputers)).run(range(len(todo)), processors)
-
-
-def combinations(m: Mechanism, control: str = "none", processors: int = 3) -> Iterable[tuple[str, str, Schedule]]:
-    """Yield all combinations of the strategies, with both ways to share values, placed by the general scheduler.
-
-    Parameters
-    ----------
-    m
-        Mechanism without loops.
-    control
-        Name of the control law.
-    processors
-        Number of transputers.
-    """
-    transputers = machine(f"complete:{processors}", "t800")
+def combinations(m: Mechanism) -> Iterable[tuple[str, str, Schedule]]:
+    """Yield all combinations of the strategies for `m`, with both ways to share values, placed by the scheduler."""
     for bits in range(1, 8):
         names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
         for shared in SHARING_MODES:
-            todo = tasks_of(m, *names, control=control, shared=shared)
-            yield " + ".join(names), shared, list_schedule(todo, transputers)
+            todo = tasks_of(m, *names, shared=shared)
+            yield " + ".join(names), shared, list_schedule(todo, machine("complete:3", "t800"))
 
 
 def tables() -> list[Table]:
