@@ -30,7 +30,6 @@ from bellcrank.record.contents import ENERGIES, plain, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals, value_text
 from bellcrank.view import scene
 from bellcrank.view.mechanism_picture import checked_lane
-from bellcrank.view.scene import largest_stress
 from bellcrank.view.self_contained_page import css_variables, packed, page
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[st
             data["replay"] = replay_scene(m, q[frames]) | {
                 "t": packed(run.t[lane][frames], "<f8"),
                 "poses": packed(scene.poses(m, q[frames]), "<f4"),
-                "stress": largest_stress(m, q[frames]),
+                "stress": scene.largest_stress(m, q[frames]),
             }
             data["replay"]["bends"] = packed(q[frames][:, data["replay"]["bent"]], "<f4")
             data["warnings"] += data["replay"].pop("notes")
