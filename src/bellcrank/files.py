@@ -1,6 +1,6 @@
-"""Files of users: atomic replacement, bytes of a regular file, and one error for damaged ones.
+"""Files of users: atomic replacement of files and folders, bytes of a regular file, and one error for damaged ones.
 
-A file is replaced atomically: it is written to a temporary file in the same folder, which is then renamed.
+A file or a folder is replaced atomically: it is written under a temporary name beside its destination, then renamed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import stat
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 from bellcrank.errors import BellcrankError, InputError, ReadError, brief
 
 ABANDONED_AFTER_SECONDS = 3600.0  # s, age from which a temporary file counts as abandoned
+FOLDER_SUFFIXES = (".part", ".old")  # suffixes of the folder being written and of the one being replaced
 RENAME_ATTEMPTS, RENAME_PAUSE_SECONDS = 10, 0.02  # attempts, and s between them, for a reader to finish
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -171,6 +172,57 @@ def remove_abandoned(target: Path, *suffixes: str) -> None:
                 status = os.lstat(path)
                 if time.time() - status.st_mtime > ABANDONED_AFTER_SECONDS:
                     shutil.rmtree(path) if stat.S_ISDIR(status.st_mode) else path.unlink()
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> Path:
+    """Write `files` as the folder `path`; replace an earlier export, but no folder with other files in it."""
+    target = Path(os.path.realpath(path))
+    if not target.name:
+        raise InputError(f"{path} is the root of all folders; expected the name of a folder, to be made or replaced.")
+    partial_folder, replaced_folder = (
+        target.with_name(f".{shortened(target.name)}.{secrets.token_hex(8)}{x}") for x in FOLDER_SUFFIXES
+    )
+    moved = False
+    try:
+        _check_replaceable(path, target, files)
+        remove_abandoned(target, *FOLDER_SUFFIXES)
+        for name, data in files.items():
+            place = partial_folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        if target.exists():
+            os.replace(target, replaced_folder)
+            moved = True
+        os.replace(partial_folder, target)
+    except OSError as error:
+        if moved and not target.exists():
+            os.replace(replaced_folder, target)
+        why = error.strerror or str(error)
+        raise InputError(f"{path} cannot be written: {why}. Export to another path, or make room first.") from error
+    finally:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+        if moved and target.exists():
+            shutil.rmtree(replaced_folder, ignore_errors=True)
+    return path
+
+
+def _check_replaceable(path: Path, target: Path, files: Mapping[str, bytes]) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError(f"{path} is a file; expected the name of a folder, to be made or replaced.")
+    known = {target / name for name in files}
+    if target == Path.cwd() or target in Path.cwd().parents:
+        raise InputError(
+            f"{path} is or contains the current working directory and would be replaced; name a new folder."
+        )
+    others = (p for p in sorted(target.rglob("*")) if p.is_symlink() or not p.is_dir())  # also pipes and dangling links
+    foreign_file = next((p for p in others if p not in known or p.is_symlink()), None)
+    if foreign_file is not None:
+        raise InputError(
+            f"{path} exists already, and {foreign_file.relative_to(target)} in it is not part of this export; it would "
+            "be lost. Give the name of a new folder, or remove this one."
+        )
 
 
 FileContents = TypeVar("FileContents")

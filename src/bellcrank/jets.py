@@ -59,9 +59,7 @@ class Jet:
 
     def __mul__(self, o: Any) -> Jet:
         o = jet(o)
-        return Jet(
-            self.x * o.x, self.d * o.x + self.x * o.d, self.c * o.x + 2.0 * (self.d * o.d) + self.x * o.c
-        )  # fmt: skip
+        return Jet(self.x * o.x, self.d * o.x + self.x * o.d, self.c * o.x + 2.0 * (self.d * o.d) + self.x * o.c)
 
     __rmul__ = __mul__
 

@@ -30,7 +30,7 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "emit.cache": ("plugins",),
     # pictures and pages
     "view.graph_picture:svg": ("graph.graph",),
-    "view.motion:svg": ("record.record",),
+    "view.mechanism_picture:animated_svg": ("record.record",),
     "view.notebook:count": ("graph.graph",),
     "view.notebook:graph": ("graph.graph",),
     "view.notebook:mechanism": ("model.mechanism",),

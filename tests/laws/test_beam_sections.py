@@ -14,8 +14,7 @@ import bellcrank as bc
 from bellcrank.dynamics import kinematics, rnea
 from bellcrank.model.outline import LOAD_NAMES
 from bellcrank.record import Record, state_columns
-from bellcrank.view.flexible_shapes import flexible_shapes, largest_stress
-from bellcrank.view.scene import poses
+from bellcrank.view.scene import flexible_shapes, largest_stress, poses
 
 STEEL = bc.Material.steel()
 L, F = 2.0, np.array([300.0, -200.0, 500.0])

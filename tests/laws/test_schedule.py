@@ -14,7 +14,7 @@ from bellcrank.build import graphs
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism
-from bellcrank.papers.transputers import figure_8
+from bellcrank.papers.schaefer import figure_8
 from bellcrank.papers.wong import wong_mesh
 from bellcrank.scheduling import Machine, Schedule, ScheduleError, machine, schedule, tasks
 from bellcrank.scheduling.critical_chain import Link

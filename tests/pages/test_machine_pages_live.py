@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.record import Column, Record, state_columns
 from bellcrank.record.dug_ground import dug_ground
-from bellcrank.view.scene import MACHINE_SHAPES, script, shape_of
+from bellcrank.view.record_page import MACHINE_SHAPES, script, shape_of
 from chromium import opening, settled
 
 BUILT = pytest.mark.skipif(not script(), reason="the page's scripts are not built: make page")

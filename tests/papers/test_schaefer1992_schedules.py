@@ -20,10 +20,16 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import aba, rnea
 from bellcrank.errors import InputError
 from bellcrank.papers import operation_counts as papers
-from bellcrank.papers import strategies
-from bellcrank.papers import transputers as schaefer
-from bellcrank.papers.strategies import CONTROL_LAWS, STRATEGIES, split_modules, tasks_of, trace_motion
-from bellcrank.papers.transputers import TASK_PROCESSORS, figure_8
+from bellcrank.papers import schaefer
+from bellcrank.papers.schaefer import (
+    CONTROL_LAWS,
+    STRATEGIES,
+    TASK_PROCESSORS,
+    figure_8,
+    split_modules,
+    tasks_of,
+    trace_motion,
+)
 from bellcrank.scheduling import Tasks, list_schedule, machine, schedule
 
 SAID = papers.published()["transputer"]
@@ -45,14 +51,14 @@ def test_the_graph_that_is_cut_is_the_motion(control: str) -> None:
     found = trace_motion(m, control).evaluate(q=q, v=v, w=w)
     u = w
     if control != "none":
-        u = strategies.STIFFNESS * (w - q) - strategies.DAMPING * v
+        u = schaefer.STIFFNESS * (w - q) - schaefer.DAMPING * v
     if control == "computed_torque":
         u = np.array(rnea.inverse_dynamics(m.tree, q, v, u))
     np.testing.assert_allclose(found["u"], u, rtol=1e-12)
     np.testing.assert_allclose(found["ydd"], aba.forward_dynamics(m.tree, q, v, u), rtol=1e-9)
 
 
-@pytest.mark.parametrize("shared", strategies.SHARING_MODES)
+@pytest.mark.parametrize("shared", schaefer.SHARING_MODES)
 @pytest.mark.parametrize("chosen", ALL, ids=lambda x: "+".join(x) or "none")
 @pytest.mark.parametrize("name", ["stanford", "torso"])
 def test_every_combination_computes_everything_and_can_be_followed(name: str, chosen: list[str], shared: str) -> None:
@@ -87,10 +93,10 @@ def test_strategy_3_has_the_factors_beside_the_force_vectors() -> None:
 
 def test_strategy_1_finds_head_and_arms() -> None:
     m = bc.zoo.torso()
-    found = strategies.body_branches(m)
+    found = schaefer.body_branches(m)
     assert len(set(found.values()) - {""}) == 3
     assert found[m.bodies[0].name] == ""
-    assert set(strategies.body_branches(bc.zoo.stanford()).values()) == {""}
+    assert set(schaefer.body_branches(bc.zoo.stanford()).values()) == {""}
 
 
 def speedups(name: str) -> dict[tuple[str, str], float]:

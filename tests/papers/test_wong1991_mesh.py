@@ -329,7 +329,7 @@ def test_unplaceable_mechanisms_raise() -> None:
 
 
 def test_a_table_to_read() -> None:
-    text = mesh(4, solver=False).listed(1, until=13)
+    text = str(mesh(4, solver=False).cycles(1, until=13))
     assert text.splitlines()[0].split() == [
         "cycle",
         "cpu",

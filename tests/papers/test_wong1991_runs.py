@@ -10,8 +10,7 @@ import bellcrank as bc
 from bellcrank.control import InverseDynamics, wong
 from bellcrank.excavators import spool_control as excavator
 from bellcrank.papers import open_loop
-from bellcrank.papers.wong import excavator as wong_excavator
-from bellcrank.papers.wong.inverse_dynamics import TORSO_SECONDS
+from bellcrank.papers.wong import experiments
 
 
 @pytest.mark.parametrize(("name", "printed"), [("theta", -1e-4), ("dtheta", -5e-5), ("ddtheta", 6e-5)])
@@ -68,7 +67,7 @@ def test_torso_fails_for_another_reason_than_printed() -> None:
 
 def test_growth_equals_that_of_disturbed_runs() -> None:
     """|Phi| from the linearised equations equals the growth in runs with slightly different starts."""
-    path = wong(6, TORSO_SECONDS)
+    path = wong(6, experiments.TORSO_SECONDS)
     made = open_loop.simulator(bc.zoo.torso(), path)
     eps = 1e-8
     beside = np.concatenate([np.zeros((1, 12)), eps * np.eye(12)])
@@ -90,7 +89,7 @@ def test_excavator_runs_are_those_of_the_stiff_integrator() -> None:
     rodas4 uses laminar flow near zero, where the root has no derivative.
     """
     control = excavator.joint_mode()
-    run = wong_excavator.simulate_mode(control, 0.001)
+    run = experiments.simulate_mode(control, 0.001)
     stiff = bc.system(bc.zoo.excavator(), excavator.hydraulics(laminar=1.0), control)
     other = bc.simulate(stiff, 15.0, excavator.poses()[0], integrator="rodas4", tolerance=1e-6, every=0.01)
     assert np.degrees(np.abs(run.q - other.q).max()) < 0.01

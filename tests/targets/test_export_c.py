@@ -20,7 +20,7 @@ import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting.compilers import poison_flags
-from bellcrank.exporting.folder_writer import write_folder
+from bellcrank.files import write_folder
 from targets.test_c99 import COMPILERS, ROBOTS, needs_cc, read_by_others, run
 
 Array = npt.NDArray[Any]
@@ -240,7 +240,6 @@ def test_export_folders_are_replaced_and_other_files_stay(tmp_path: Path) -> Non
 KILLED = """
 import os, sys
 from pathlib import Path
-from bellcrank.exporting import folder_writer
 import bellcrank as bc
 writes = []
 def written(self, data, plain=Path.write_bytes):

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 import bellcrank as bc
 from bellcrank.cli import app, doctor
-from bellcrank.cli.examples import EXAMPLES, complete_mechanism, complete_method, complete_quantity
+from bellcrank.cli.options import EXAMPLES, complete_mechanism, complete_method, complete_quantity
 from bellcrank.emit.llvm import host
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 def test_every_command_has_examples_and_no_others_are_there() -> None:
-    told = "a new command has a row in EXAMPLES of cli/examples.py: what people would type"
+    told = "a new command has a row in EXAMPLES of cli/options.py: what people would type"
     assert set(EXAMPLES) - {""} == set(COMMANDS), told
 
 

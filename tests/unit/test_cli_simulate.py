@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import bellcrank as bc
 from bellcrank.cli import app
-from bellcrank.cli.scenarios import SCENARIOS, scenario
+from bellcrank.cli.simulate import SCENARIOS, scenario_of
 from bellcrank.papers import EXPERIMENTS
 from bellcrank.sim.run.record_builder import Interrupted
 from bellcrank.sim.run.simulator import Simulator
@@ -89,7 +89,7 @@ def test_a_summary_is_one_value_for_each_column() -> None:
     found: Any = json.loads(good("simulate", "puma600", "--seconds", "0.5", *asked, "--json"))
     assert found["rows"] == 1
     assert "energy" not in found["residuals"]
-    rows = bc.simulate(bc.zoo.puma600(), 0.5, scenario("free-fall")(bc.zoo.puma600()).q0, step=found["step"])
+    rows = bc.simulate(bc.zoo.puma600(), 0.5, scenario_of("free-fall")(bc.zoo.puma600()).q0, step=found["step"])
     assert found["final"]["max(joint2.v)"] == pytest.approx(rows["joint2.v"].max(), rel=1e-9)
     assert found["units"]["t_max(joint2.v)"] == "s"
     assert "joint2.v" in bad("simulate", "puma600", "--summary", "max(joint9.v)")
@@ -114,7 +114,7 @@ def test_computed_torque_comes_back_to_the_path_and_open_loop_does_not() -> None
 
 
 def test_stanford_goes_where_saha_sends_it() -> None:
-    setup = scenario("inverse-dynamics")(bc.zoo.stanford())
+    setup = scenario_of("inverse-dynamics")(bc.zoo.stanford())
     assert list(setup.q0) == pytest.approx([0, np.pi / 2, 0, 0, 0, 0])
     path = setup.system.control.trajectory  # type: ignore[union-attr]
     assert list(path.end) == pytest.approx([np.pi / 3, np.pi / 3, 0.1, np.pi / 3, np.pi / 3, np.pi / 3])
@@ -124,7 +124,7 @@ def test_a_file_that_only_has_a_papers_name_starts_at_zero() -> None:
     b = bc.Builder("stanford")
     b.body("link", mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", "ground", "link", axis=(0.0, 1.0, 0.0))
-    assert list(scenario("free-fall")(b.build()).q0) == [0.0]
+    assert list(scenario_of("free-fall")(b.build()).q0) == [0.0]
 
 
 def test_a_start_with_loops_is_assembled(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from bellcrank.actuators import PID, DCMotor
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.excavators.machines import MACHINES
 from bellcrank.exporting.export_content import effort_driven
-from bellcrank.exporting.fmi_xml import FmiVariables, unit_definitions
-from bellcrank.exporting.unit_parser import FmiUnit, parse_unit
+from bellcrank.exporting.fmi_xml import FmiUnit, FmiVariables, parse_unit, unit_definitions
 from bellcrank.sim.system.observed_columns import observable_units
 
 PRESSURE = {"kg": 1, "m": -1, "s": -2}

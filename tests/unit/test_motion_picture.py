@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import InputError
 from bellcrank.record import Record, state_columns
-from bellcrank.view.static_picture import HEIGHT, WIDTH
+from bellcrank.view.mechanism_picture import HEIGHT, WIDTH
 
 SPACE = "{http://www.w3.org/2000/svg}"
 

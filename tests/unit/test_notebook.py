@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.view import static_picture
+from bellcrank.view import mechanism_picture
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -65,19 +65,19 @@ def test_a_mechanism_is_a_table_and_a_picture(name: str) -> None:
     picture = ET.fromstring(re.search(r"<svg.*?</svg>", m._repr_html_(), re.DOTALL)[0])  # type: ignore[index]
     assert len(picture) >= len(m.bodies)
     numbers = [float(x) for e in picture for x in re.findall(r"-?\d+\.\d", e.get("points", ""))]
-    assert all(-50 < x < static_picture.WIDTH + 50 for x in numbers)
+    assert all(-50 < x < mechanism_picture.WIDTH + 50 for x in numbers)
 
 
 def test_nearest_body_is_drawn_last() -> None:
     """The nearer of two boxes in line with the camera is drawn last."""
     b = bc.Builder("two")
-    eye = static_picture._view_rotation(np.array([0.0, 0.0, 1.0]))[2]
+    eye = mechanism_picture._view_rotation(np.array([0.0, 0.0, 1.0]))[2]
     for name, far in (("near", 2.0), ("far", -2.0)):
         b.body(name, mass=1.0, com=tuple(far * eye), inertia=(0.1, 0.1, 0.1))
         b.joint(f"to {name}", "spherical", "ground", name, point=tuple(far * eye))
     m = b.build()
-    fills = re.findall(r'<polygon points="[^"]+" fill="(#\w+)"', static_picture.svg(m, m.neutral()))
-    near, far = (static_picture.palette.LIGHT[i] for i in (0, 1))
+    fills = re.findall(r'<polygon points="[^"]+" fill="(#\w+)"', mechanism_picture.svg(m, m.neutral()))
+    near, far = (mechanism_picture.LIGHT_COLOURS[i] for i in (0, 1))
     assert [x for x in fills if x in (near, far)][-1] == near
 
 

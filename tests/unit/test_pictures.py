@@ -19,8 +19,8 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.scheduling import Schedule, Tasks, machine, schedule
 from bellcrank.view import graph_picture as picture
-from bellcrank.view import palette
 from bellcrank.view.schedule_picture import ticks
+from bellcrank.view.self_contained_page import DARK_COLOURS, LIGHT_COLOURS, THEME, step_colours
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</script><img src=x onerror="alert(1)">{{DATA}} & \x1b[2J \x00 "quoted"'
@@ -108,11 +108,11 @@ def test_a_schedule_of_nothing() -> None:
 
 
 def test_steps_have_their_colours(s: Schedule) -> None:
-    steps = palette.step_colours(task.step for task in s.tasks)
+    steps = step_colours(task.step for task in s.tasks)
     assert set(steps) >= {"A", "f", "Ic", "F", "L", "a"}
     nodes = bc.schedule(zoo.excavator(), method="crba", level="node")
     assert {task.step for task in nodes.tasks} == set(steps)
-    assert len(palette.LIGHT) == len(palette.DARK) == len(set(palette.LIGHT)) == len(set(palette.DARK))
+    assert len(LIGHT_COLOURS) == len(DARK_COLOURS) == len(set(LIGHT_COLOURS)) == len(set(DARK_COLOURS))
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -126,8 +126,12 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
         low, high = sorted((light(a), light(b)))
         return (high + 0.05) / (low + 0.05)
 
-    theme = {key: pair[dark] for key, pair in palette.THEME.items()}
-    for ground in (*(palette.DARK if dark else palette.LIGHT), theme["paper"], theme["raised"]):
+    theme = {key: pair[dark] for key, pair in THEME.items()}
+    for ground in (
+        *(DARK_COLOURS if dark else LIGHT_COLOURS),
+        theme["paper"],
+        theme["raised"],
+    ):
         assert contrast(theme["ink"], ground) > 4.5
     for text in ("soft", "critical", "accent"):
         assert contrast(theme[text], theme["paper"]) > 4.5

@@ -15,8 +15,8 @@ from bellcrank.errors import ModelError
 from bellcrank.record.description import read_mechanism, to_plain
 from bellcrank.structures.beam import Beam
 from bellcrank.structures.skin import MAX_DRAWN_NODES, neighbour_lines, surface_triangles
+from bellcrank.view.mechanism_picture import STEEL, svg
 from bellcrank.view.scene import poses, scene
-from bellcrank.view.static_picture import STEEL, svg
 
 BAR = Beam(1.0, bc.Section.circle(0.02), bc.Material.steel(), elements=8)
 

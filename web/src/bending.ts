@@ -1,4 +1,4 @@
-// Flexible bodies (view/flexible_shapes.py): sections that move with elastic coordinates, coloured by stress, deformation magnified.
+// Flexible bodies (view/scene.py): sections that move with elastic coordinates, coloured by stress, deformation magnified.
 
 import * as THREE from "three";
 import { Bent, Scene, Slice } from "./messages";

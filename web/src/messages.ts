@@ -37,7 +37,7 @@ export interface Bent { body: number; point: Vec3; axes: [Vec3, Vec3, Vec3]; q: 
 export interface Slice extends Bent { corners: [number, number][]; stress: number[][] | null } // by q and corner, Pa
 export interface Skin { body: number; points: Vec3[]; q: number[]; shift: Vec3[][]; cells: number[][]; thick: number } // lines (two points) or faces (three points)
 export interface Scene {
-  bent: number[]; beams: { name: string; slices: Slice[] }[]; skins: Skin[]; nodes: Bent[]; parents: number[]; // view/flexible_shapes.py
+  bent: number[]; beams: { name: string; slices: Slice[] }[]; skins: Skin[]; nodes: Bent[]; parents: number[]; // view/scene.py
   bodies: string[]; shapes: Shape[]; notes: string[]; frames: { name: string; body: number; point: Vec3 }[];
   joints: { name: string; parent: number; body: number; point: Vec3 }[]; // point: in the parent frame; -1: the ground
   up: Vec3; unit: number; centre: Vec3; radius: number; follow: boolean; anchor: Vec3;

@@ -23,15 +23,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import bellcrank as bc
-from bellcrank.cli import examples, screen
-from bellcrank.cli.options import is_python_object, load_python_object
+from bellcrank.cli import screen
+from bellcrank.cli.options import EXAMPLES, epilog, is_python_object, load_python_object
 from bellcrank.errors import BellcrankError, InputError, unknown
 from bellcrank.formats import SUFFIXES
 from bellcrank.model import Mechanism
 
 __all__ = ["app", "load_mechanism", "main"]
 
-# Modules with commands; --help lists the commands in the order of examples.EXAMPLES.
+# Modules with commands; --help lists the commands in the order of EXAMPLES.
 COMMANDS = (*("show", "count", "schedule", "papers", "emit", "simulate", "linearize", "drive", "doctor"),)
 
 
@@ -80,7 +80,7 @@ app = typer.Typer(
     cls=CommandGroup,
     name="bellcrank",
     help="Compile a mechanism into verified real-time code, and predict its cost before you run it.",
-    epilog=examples.epilog(
+    epilog=epilog(
         "", "MECHANISM is a file (.urdf, .xml, .toml) or built in (see `bellcrank zoo`): excavator, chain:8."
     ),
     no_args_is_help=True,
@@ -176,7 +176,7 @@ def _name(command: Any) -> str:
 
 for _file in COMMANDS:  # last, because these modules import the definitions above
     importlib.import_module(f"bellcrank.cli.{_file}")
-app.registered_commands.sort(key=lambda command: list(examples.EXAMPLES).index(_name(command)))
+app.registered_commands.sort(key=lambda command: list(EXAMPLES).index(_name(command)))
 for _command in app.registered_commands:
     _command.cls = Command
-    _command.epilog = examples.epilog(_name(_command))
+    _command.epilog = epilog(_name(_command))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +19,7 @@ from bellcrank.cli.screen import TableColumn, check_ours, numbers, page_path, te
 from bellcrank.errors import InputError, check_known
 from bellcrank.files import check_writable
 from bellcrank.model import Mechanism
+from bellcrank.model.joints import KINDS
 from bellcrank.quoting import shell
 from bellcrank.record import Record
 from bellcrank.record.contents import COMPONENTS
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 FileArg = Annotated[Path, typer.Argument(metavar="FILE", help="A saved record.", show_default=False)]
 OutOpt = Annotated[Path | None, option("PAGE", "Page to write; by default FILE.html.", "--out", "-o")]
+KP, KV = 100.0, 20.0  # 1/s^2, 1/s: errors decay in about half a second
+TURN_RAD, SLIDE_M = pi, 0.1  # rad, m: how far inverse dynamics moves a joint (Wong's eq 3.43; Saha's b_3)
 
 
 @app.command()
@@ -59,7 +65,6 @@ def simulate(
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
     excavator. `bellcrank papers` repeats the experiments of the papers.
     """
-    from bellcrank.cli.scenarios import scenario as scenario_of
     from bellcrank.integrate import integrator as integrator_of
     from bellcrank.sim.run.record_builder import Interrupted
     from bellcrank.sim.run.simulator import Simulator
@@ -192,6 +197,84 @@ def _json_data(run: Record, scenario: str, written: list[Path]) -> dict[str, Any
         "residuals": {name: float(x) for name, x in run.residuals().items() if name != "energy" or shows_energy},
         "files": [str(path) for path in written],
     }
+
+
+# -- scenarios: start, control and duration of a run, by name
+
+
+@dataclass(frozen=True, eq=False)
+class RunSetup:
+    """System, start and duration of a run."""
+
+    system: System
+    q0: Sequence[float]
+    seconds: float = 10.0
+    step: float = 0.001  # s, default for integrators with fixed steps
+
+
+def published_run(m: Mechanism) -> Mapping[str, Any]:
+    """Return start, end and seconds of the run that the paper of `m` prints; empty for a mechanism of no paper."""
+    if m.name in bc.zoo.TABLE and m.nq == m.nv:
+        try:
+            run_data = bc.zoo.data(m.name)
+        except InputError:  # the mechanism is from no paper
+            return {}
+        if m.fingerprint == bc.zoo.TABLE[m.name]().fingerprint:
+            return run_data
+    return {}
+
+
+def start_configuration(m: Mechanism) -> list[float]:
+    """Return the start configuration that the paper of `m` prints; else the neutral configuration."""
+    return [float(x) for x in published_run(m).get("start", m.neutral())]
+
+
+def _along_path(m: Mechanism, kp: float, kv: float) -> RunSetup:
+    from bellcrank.control import Cycloid, InverseDynamics
+
+    if m.nq != m.nv:
+        raise InputError(
+            f'scenario inverse-dynamics: "{m.name}" has nq {m.nq} and nv {m.nv}; expected one coordinate for each '
+            "joint. free-fall takes any mechanism."
+        )
+    begin = start_configuration(m)
+    displacements = [SLIDE_M if KINDS[j.kind].name == "prismatic" else TURN_RAD for j in m.own_joints]
+    run_data = published_run(m)
+    end = run_data.get("end", [a + w for a, w in zip(begin, displacements, strict=True)])
+    seconds = float(run_data.get("seconds", 10.0))
+    path = Cycloid(tuple(begin), tuple(end), seconds)
+    return RunSetup(bc.system(m, control=InverseDynamics(m, path, kp, kv)), begin, seconds)
+
+
+def _excavator(m: Mechanism, mode: str) -> RunSetup:
+    from bellcrank.excavators import spool_control
+    from bellcrank.papers.wong.experiments import RESOLVED_STEP, excavator_system
+
+    if m.fingerprint != bc.zoo.excavator().fingerprint:
+        raise InputError(f'scenario {mode} is for the built-in excavator; got "{m.name}". Write: simulate excavator')
+    control = spool_control.joint_mode() if mode == "joint-mode" else spool_control.resolved_mode()
+    return RunSetup(excavator_system(control), spool_control.poses()[0], spool_control.SECONDS, RESOLVED_STEP)
+
+
+# Each sets up a run of a mechanism; in the order a newcomer should meet them.
+SCENARIOS: dict[str, Callable[[Mechanism], RunSetup]] = {
+    # no force but gravity, from rest
+    "free-fall": lambda m: RunSetup(bc.system(m), start_configuration(m)),
+    # the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)
+    "inverse-dynamics": lambda m: _along_path(m, 0.0, 0.0),
+    # the same path with feedback
+    "computed-torque": lambda m: _along_path(m, KP, KV),
+    # the excavator's sticks are joint rates (Wong 5.5.2)
+    "joint-mode": lambda m: _excavator(m, "joint-mode"),
+    # the excavator's sticks move the tip (Wong 5.5.2)
+    "resolved-mode": lambda m: _excavator(m, "resolved-mode"),
+}
+
+
+def scenario_of(name: str) -> Callable[[Mechanism], RunSetup]:
+    """Return the scenario called `name`."""
+    check_known("scenario", name, SCENARIOS)
+    return SCENARIOS[name]
 
 
 @app.command()

@@ -166,7 +166,8 @@ class ConnectionLimits:
                 stage, since = (id(cycle), answered), now
             self._progress[connection] = (stage, since)
             asks_nothing = hasattr(connection, "cycle") and not answered
-            if asks_nothing or not self._has_token(connection):
+            headers = decoded_headers(getattr(connection, "scope", None) or {"headers": []})  # none before a request
+            if asks_nothing or not self.guard.has_token(headers):
                 waiting.append((answered, since, connection))
         waiting.sort(key=lambda x: x[:2])
         expired = [
@@ -178,7 +179,3 @@ class ConnectionLimits:
             if connection.transport is not None:
                 connection.transport.abort()
         return len(expired)
-
-    def _has_token(self, line: Any) -> bool:
-        """Return whether a connection has sent the token; an incomplete request counts as none."""
-        return self.guard.has_token(decoded_headers(getattr(line, "scope", None) or {"headers": []}))

@@ -23,7 +23,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from bellcrank.cockpit import messages as m
 from bellcrank.cockpit.guard import MAX_DROPPED_MESSAGES, SUBPROTOCOL, Guard, MessageBucket
-from bellcrank.cockpit.messages import Outbox, QueueFullError
 from bellcrank.cockpit.session import Session
 from bellcrank.errors import BellcrankError
 from bellcrank.record.contents import plain
@@ -56,7 +55,7 @@ class Viewer:
     """Connected page."""
 
     id: int
-    outbox: Outbox = field(default_factory=Outbox)
+    outbox: m.Outbox = field(default_factory=m.Outbox)
     bucket: MessageBucket = field(default_factory=MessageBucket)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -131,7 +130,7 @@ class Hub:
         """Send a message of type `kind` with fields `content` to `viewer`."""
         try:
             viewer.outbox.put(m.json_message(kind, **content))
-        except QueueFullError:
+        except m.QueueFullError:
             viewer.gone.set()
 
     def send_roles(self) -> None:

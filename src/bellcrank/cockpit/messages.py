@@ -30,7 +30,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, dataclass_transform
 
 import numpy as np
 
@@ -58,12 +58,15 @@ class MessageError(InputError):
 # -- from the page: "type" is the name of a class, in lower case
 
 
+@dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Message:
-    """Message from a page."""
+    """Message from a page; every kind of message is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True)
 class Input(Message):
     """Positions of the levers, one number for each. Only the driver's message has an effect."""
 
@@ -75,7 +78,6 @@ class Blur(Message):
     """Loss of focus of the page: the levers return to neutral at once."""
 
 
-@dataclass(frozen=True)
 class Seen(Message):
     """Acknowledgement of the state with this serial number."""
 
@@ -86,7 +88,6 @@ class Ask(Message):
     """Request of a viewer to drive."""
 
 
-@dataclass(frozen=True)
 class Answer(Message):
     """Answer of the driver to the viewer who requested to drive."""
 
@@ -109,14 +110,12 @@ class Reset(Message):
     """Return to the start of the drive."""
 
 
-@dataclass(frozen=True)
 class Slow(Message):
     """Slow motion."""
 
     factor: float  # 1 is real time
 
 
-@dataclass(frozen=True)
 class Switch(Message):
     """Change of rate, integrator or method; the motion continues from the present state."""
 
@@ -125,7 +124,6 @@ class Switch(Message):
     method: str = ""
 
 
-@dataclass(frozen=True)
 class Pilot(Message):
     """Start of one of the machine's programs; "" returns to manual control."""
 
@@ -136,7 +134,6 @@ class Step(Message):
     """Single step of a paused drive."""
 
 
-@dataclass(frozen=True)
 class Tune(Message):
     """Change of a parameter of the machine."""
 
@@ -144,21 +141,18 @@ class Tune(Message):
     value: float
 
 
-@dataclass(frozen=True)
 class Soil(Message):
     """Change of the soil of the ground."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Task(Message):
     """Start of a task with a score; "" ends it."""
 
     name: str
 
 
-@dataclass(frozen=True)
 class Reach(Message):
     """Request for slider positions that move the tool to a point (x, y, z); only this page gets the answer."""
 

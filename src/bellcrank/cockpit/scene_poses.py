@@ -14,7 +14,6 @@ from bellcrank.model import Mechanism
 from bellcrank.record import Record
 from bellcrank.record.dug_ground import dug_ground
 from bellcrank.view import scene
-from bellcrank.view.scene import joint_data
 
 MAX_TRIANGLES = 120_000  # maximum of all meshes together: 4 MB
 RANDOM_POSES = 8  # random poses that determine the extent of a mechanism
@@ -26,7 +25,7 @@ def scene_data(m: Mechanism, q: Array, alone: bool) -> dict[str, Any]:
     """Return shapes, names, joints, up direction and extent of `m`: at `q` if `alone`, else also at random poses."""
     m = m.at() if m.parameters else m
     others = [] if alone else [m.random(seed)[0] for seed in range(RANDOM_POSES)]
-    return scene.scene(m, np.stack([q, *others]), MAX_TRIANGLES) | {"joints": joint_data(m)}
+    return scene.scene(m, np.stack([q, *others]), MAX_TRIANGLES) | {"joints": scene.joint_data(m)}
 
 
 def pose_kernel(m: Mechanism) -> Callable[[Array], Array]:

@@ -17,7 +17,6 @@ import numpy as np
 
 from bellcrank.cockpit import messages, scene_poses
 from bellcrank.cockpit.machines import Machine, Pilot, lever_positions, tool_frame
-from bellcrank.cockpit.scene_poses import pack_replay, with_ground
 from bellcrank.cockpit.site import Site
 from bellcrank.dynamics import candidates
 from bellcrank.errors import InputError, check_known
@@ -328,7 +327,7 @@ class Session:
 
     def record_with_ground(self, begin: float, end: float) -> Record:
         """Return the record from time `begin` to `end` with the changes of the ground, for a file."""
-        return with_ground(self.recorded(begin, end), self.ground)
+        return scene_poses.with_ground(self.recorded(begin, end), self.ground)
 
     def record_key(self, end: float) -> tuple[object, ...]:
         """Return a key of the record up to time `end`: equal keys have the same rows, except rows dropped since."""
@@ -338,7 +337,7 @@ class Session:
 
     def replay(self, begin: float, end: float) -> bytes:
         """Return replay data from time `begin` to `end` for a page."""
-        return pack_replay(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
+        return scene_poses.pack_replay(self.recorded(begin, end), self.machine.names, self.poses, self.ground)
 
     # -- inside
 

@@ -14,9 +14,8 @@ from bellcrank.errors import InputError, check_known
 from bellcrank.exporting.casadi_library import write_casadi
 from bellcrank.exporting.export_content import export_content, ignore_progress, mechanism_in
 from bellcrank.exporting.fmu import write_fmu
-from bellcrank.exporting.folder_writer import write_folder
-from bellcrank.exporting.webassembly import write_wasm
-from bellcrank.files import check_writable, path_of
+from bellcrank.exporting.webassembly import wasm_files
+from bellcrank.files import check_writable, path_of, write_folder
 from bellcrank.quoting import name_problem
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run_arguments import duration
@@ -107,9 +106,9 @@ def export(
     to = to or FORMAT_BY_SUFFIX.get(target_path.suffix.lower(), "c")
     _check_dtype(dtype, to)
     if to == "page":
-        from bellcrank.exporting.web_page import write_page
+        from bellcrank.exporting.web_page import machine_of, page_files
 
-        return write_page(thing, target_path, solver_settings)
+        return write_folder(target_path, page_files(machine_of(thing), solver_settings))
     m = mechanism_in(thing)
     if m is not None and m.loops and form is None and solver is None:
         solver_settings, _, _ = grouped_settings({"form": "projected"}, solver_settings)
@@ -126,7 +125,7 @@ def export(
     if to == "casadi":
         return write_casadi(content, target_path)
     if to == "wasm":
-        return write_wasm(content, target_path)
+        return write_folder(target_path, wasm_files(content))
     package = Package(content.name, content.graphs, content.stepper, dtype, content.columns)
     return write_folder(target_path, {name: text.encode() for name, text in package.files.items()})
 

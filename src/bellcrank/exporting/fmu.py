@@ -19,9 +19,7 @@ from bellcrank.emit.c.package import Package
 from bellcrank.emit.cpu.thread_pool import run_on_threads
 from bellcrank.errors import InputError
 from bellcrank.exporting import compilers, fmi_xml
-from bellcrank.exporting.compilers import PLATFORMS, host_platform
 from bellcrank.exporting.export_content import FMU_COST_FACTOR, Export, announce_cost, ignore_progress
-from bellcrank.exporting.fmi_xml import FmiVariables
 from bellcrank.files import write_atomically
 from bellcrank.graph import Graph, Ports
 from bellcrank.graph.autodiff import tangent
@@ -70,8 +68,8 @@ def write_fmu(
     """
     if content.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
-    targets = [t for t in compilers.chosen_platforms(platforms) if version == 3 or PLATFORMS[t][1]]
-    for target in (t for t in targets if t != host_platform()):
+    targets = [t for t in compilers.chosen_platforms(platforms) if version == 3 or compilers.PLATFORMS[t][1]]
+    for target in (t for t in targets if t != compilers.host_platform()):
         compilers.compiler_command(target)  # raises before any work if its compiler is missing
     if not has_rolled_loops(content.stepper):
         rounds = -(-len(targets) // (os.cpu_count() or 1))
@@ -107,7 +105,7 @@ def fmu_files(
     text = {name: (compilers.SOURCES / name).read_text("utf-8") for name in ("instance.h", f"fmi{version}.c")}
     token = hashlib.sha256("".join([*model_sources.values(), *text.values()]).encode()).hexdigest()[:32]
     sources = {**model_sources, **text, "model.h": model_header(package, token, version)}
-    variables = FmiVariables(content.stepper)
+    variables = fmi_xml.FmiVariables(content.stepper)
     about = fmi_xml.FmuFacts(content.name, package.name, token, content.stepper, tuple(sources))
     description = fmi_xml.model_description(about, variables, version)
     archive_files: dict[str, bytes | str] = {"modelDescription.xml": description}
@@ -125,7 +123,7 @@ def fmu_files(
     report(f"compiling for {', '.join(pending_targets)}")
     codes = run_on_threads(lambda k: binary(targets[k]), len(targets), os.cpu_count() or 1)
     for target, code in zip(targets, codes, strict=True):
-        _, old, suffix = PLATFORMS[target]
+        _, old, suffix = compilers.PLATFORMS[target]
         archive_files[f"binaries/{target if version == 3 else old}/{package.name}{suffix}"] = code
     return archive_files
 

@@ -23,7 +23,6 @@ from bellcrank.errors import InputError, brief
 from bellcrank.exporting import webassembly
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export, export_content
-from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.ground.contact import GroundContact
 from bellcrank.ground.field import TASKS
 from bellcrank.ground.soils import SOILS
@@ -83,11 +82,6 @@ def machine_of(thing: Any) -> Machine:
         f"to page: got {brief(thing)}; expected a Machine (bellcrank.cockpit.machines: a system with its levers), or a "
         "Mechanism, which gets a slider for every joint."
     )
-
-
-def write_page(thing: Any, path: Path, solver: Solver) -> Path:
-    """Write the page of the machine `thing` into the folder `path`, with these `solver` settings."""
-    return write_folder(path, page_files(machine_of(thing), solver))
 
 
 def page_files(machine: Machine, solver: Solver) -> dict[str, bytes]:

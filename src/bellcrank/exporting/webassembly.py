@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
 from bellcrank.emit.wasm.module import LinkedModule, wasm_module
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
-from bellcrank.exporting.folder_writer import write_folder
 from bellcrank.graph import Graph
 from bellcrank.quoting import comment, stem
 from bellcrank.sim.run_arguments import MAX_STEPS_PER_CALL
@@ -62,11 +60,6 @@ export declare class Machine {{
 """
 
 
-def write_wasm(content: Export, path: Path) -> Path:
-    """Write the export `content` into the folder `path`."""
-    return write_folder(path, wasm_files(content))
-
-
 def wasm_files(content: Export) -> dict[str, bytes]:
     """Return the files of the export `content` by name."""
     name, (code, about) = stem(content.name), compile_module(content)
@@ -87,7 +80,9 @@ def compile_module(content: Export) -> tuple[bytes, dict[str, Any]]:
     s = content.stepper
     machine_graphs = {"slope": s.slope, "see": s.observe} if s is not None else {}
     symbols = {f"call_{k}": graph for k, graph in enumerate(content.graphs.values())}
-    numbers = sum(_argument_numbers(g) for g in content.graphs.values()) + (_state_numbers(s) if s is not None else 0)
+    numbers = sum(max(1, x["size"]) for g in content.graphs.values() for part in _arrays(g).values() for x in part)
+    if s is not None:
+        numbers += 2 * s.program.size + len(s.inputs) + len(s.parameters) + len(s.outputs) + s.size + 8
     wasm = wasm_module(s.program if s is not None else None, {**machine_graphs, **symbols}, 8 * numbers + 4096)
     functions = [
         {"name": name, "symbol": symbol, **_arrays(graph)}
@@ -102,14 +97,6 @@ def _arrays(graph: Graph) -> dict[str, list[dict[str, Any]]]:
         "inputs": [{"name": x, "size": math.prod(shape)} for x, shape in graph.inputs.items()],
         "outputs": [{"name": x, "size": int(array.size)} for x, array in graph.outputs.items()],
     }
-
-
-def _argument_numbers(graph: Graph) -> int:
-    return sum(max(1, x["size"]) for part in _arrays(graph).values() for x in part)
-
-
-def _state_numbers(s: ExportedProgram) -> int:
-    return 2 * s.program.size + len(s.inputs) + len(s.parameters) + len(s.outputs) + s.size + 8
 
 
 def _machine(s: ExportedProgram, graphs: Mapping[str, Graph], code: LinkedModule) -> dict[str, Any]:

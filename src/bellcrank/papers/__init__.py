@@ -174,12 +174,12 @@ TABLE = {
     ),
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
-        ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.inverse_dynamics:run_puma600"),
-        ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.inverse_dynamics:run_torso"),
-        ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.excavator:run"),
+        ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
+        ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
+        ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
     ),
     "Schäfer 1992": (
-        ("schaefer1992", "3, 5", "Three strategies; the Stanford arm on three transputers", "transputers:tables"),
+        ("schaefer1992", "3, 5", "Three strategies; the Stanford arm on three transputers", "schaefer:tables"),
     ),
     "Saha 2001": (
         ("saha-planar", "4", "Planar arm against its explicit equations", "saha:run_planar_arm"),
@@ -226,7 +226,7 @@ def _wong_schedule(m: Mechanism, numbers: str, kind: str) -> MethodSchedule:
 
 
 def _strategy_tasks(m: Mechanism, names: Sequence[str], control: str) -> list[Tasks]:
-    from bellcrank.papers.strategies import SHARING_MODES, tasks_of
+    from bellcrank.papers.schaefer import SHARING_MODES, tasks_of
 
     return [tasks_of(m, *names, control=control, shared=shared) for shared in SHARING_MODES]
 

@@ -306,11 +306,6 @@ def run_puma() -> Result:
     return Result(rows, records, figures(arm, free))
 
 
-def _path_torque(t: float) -> Array:
-    q, v, a = (np.array(x, float) for x in wong(3, SECONDS)(t))
-    return explicit_3r.torque(q, v, a)
-
-
 def _difference_of_accelerations(arm: Mechanism) -> float:
     q, v, tau = arm.random(seed=18, batch=1000)
     ours = arm.forward_dynamics(q, v, tau)
@@ -324,10 +319,8 @@ def run_planar_arm() -> Result:
     forced_by = simulator(arm, path)
     free = Simulator(arm).run(SECONDS, step=PLANAR_STEP, every=PLANAR_STEP * PLANAR_EVERY)
     forced = forced_by.run(SECONDS, step=PLANAR_STEP, every=PLANAR_STEP * PLANAR_EVERY)
-    explicit = {
-        "free": explicit_3r.integrate(lambda t: np.zeros(3), SECONDS, PLANAR_STEP, PLANAR_EVERY),
-        "forced": explicit_3r.integrate(_path_torque, SECONDS, PLANAR_STEP, PLANAR_EVERY),
-    }
+    torques = {"free": lambda t: np.zeros(3), "forced": lambda t: explicit_3r.torque(*np.array(path(t), float))}
+    explicit = {name: explicit_3r.integrate(f, SECONDS, PLANAR_STEP, PLANAR_EVERY) for name, f in torques.items()}
     differences = {name: np.abs(r.q - explicit[name]).max(axis=1) for name, r in (("free", free), ("forced", forced))}
     largest_difference = float(differences["free"].max())
     agreement_time = float(forced.t[(differences["forced"] > 0.01).argmax()])

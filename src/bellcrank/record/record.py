@@ -563,7 +563,7 @@ class Record:
         """
         from bellcrank.files import write_page
 
-        text = str(lazy_import("view.motion:svg")(self, lane, frames, speed))
+        text = str(lazy_import("view.mechanism_picture:animated_svg")(self, lane, frames, speed))
         return write_page(path, text, "The record is still in memory: try again", ".svg")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from bellcrank.graph.graph_text import Array, element, expression_text
 from bellcrank.nodes.node import Node
 from bellcrank.quoting import xml
 from bellcrank.scalar import step_of
-from bellcrank.view import palette
+from bellcrank.view.self_contained_page import css_classes, step_colours
 
 MAX_NODES = 400  # a picture of more nodes is unreadable
 BOX_HEIGHT, ROW_GAP, LINE_HEIGHT, COLUMN_GAP, MARGIN, SWEEPS = 24, 10, 9, 30, 28, 24
@@ -77,7 +77,7 @@ def svg(
             f"{name} has {len(nodes)} nodes; a picture of more than {MAX_NODES} is unreadable. --target dot writes it "
             "for Graphviz, and `bellcrank schedule` draws its schedule."
         )
-    steps = palette.step_colours(step_of(n.label) for n in nodes if n.op != "input")
+    steps = step_colours(step_of(n.label) for n in nodes if n.op != "input")
     spots, lines = _spots(inputs, outputs, nodes, critical, steps)
     columns = _columns(spots, lines)
     _order(columns)
@@ -212,7 +212,7 @@ def _svg_text(name: str, columns: list[list[Spot]], lines: Lines, steps: Mapping
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img" aria-label="{xml(name)}" font-family="system-ui, sans-serif" font-size="12">',
         f"<title>{xml(name)}</title>",
-        f"<style>{palette.css_classes()}</style>",
+        f"<style>{css_classes()}</style>",
         f'<rect class="paper" width="{width}" height="{height}"/>',
         f'<text class="ink" x="{MARGIN}" y="34" font-size="16" font-weight="600">{xml(name)}</text>',
         '<g fill="none" stroke-width="1.1" opacity="0.75">',

@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.errors import BellcrankError
 from bellcrank.model import Mechanism
 from bellcrank.quoting import xml
-from bellcrank.view import static_picture
+from bellcrank.view import mechanism_picture
 
 if TYPE_CHECKING:
     from bellcrank.graph import Graph
@@ -49,7 +49,7 @@ def mechanism(m: Mechanism) -> str:
         q = m.assemble(m.neutral())[0] if m.loops else m.neutral()
     except BellcrankError:  # loops that cannot be closed are drawn open
         q = m.neutral()
-    return side_by_side(static_picture.svg(m, np.asarray(q, float)), text(str(m)))
+    return side_by_side(mechanism_picture.svg(m, np.asarray(q, float)), text(str(m)))
 
 
 def count(c: Count) -> str:

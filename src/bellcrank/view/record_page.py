@@ -1,22 +1,26 @@
 """Report page of a record in one self-contained file: facts, plots and the replay; and its figure by Matplotlib.
 
 A long record is decimated: the page has at most MAX_ROWS rows, every k-th of the record and the last, and states this.
+
+Pages draw built-in machines with detailed shapes by the scripts of the cockpit's page. Such a machine is recognised by
+the name of its mechanism and by its bodies, because a user's mechanism may have the same name. The scripts are bundled
+from web/ and are not in git: without them a machine is drawn by simple shapes.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import InputError
 from bellcrank.files import path_of, write_atomically
 from bellcrank.lazy_import import optional_import
@@ -24,9 +28,9 @@ from bellcrank.model.parts import Array
 from bellcrank.quoting import mathtext
 from bellcrank.record.contents import ENERGIES, plain, sections
 from bellcrank.record.evaluation import is_conservative, quadrature_error, residuals, value_text
-from bellcrank.view import palette, scene
-from bellcrank.view.flexible_shapes import largest_stress
-from bellcrank.view.self_contained_page import packed, page
+from bellcrank.view import scene
+from bellcrank.view.mechanism_picture import checked_lane
+from bellcrank.view.self_contained_page import css_variables, packed, page
 
 if TYPE_CHECKING:
     from bellcrank.model import Mechanism
@@ -56,6 +60,8 @@ LINE_COLOURS = (
 )  # fmt: skip
 MAX_RUNS = 50  # maximum number of runs of a batch that are drawn
 LEGEND_ROWS = 12  # entries in one column of the legend
+ARM = ("cab", "boom", "stick", "bucket")
+CYLINDERS = tuple(f"{name}_{part}" for name in ARM[1:] for part in ("barrel", "rod"))
 HINT = "The record is still in memory: plot again"
 
 
@@ -63,14 +69,14 @@ def html(run: Record, lane: int | Sequence[int]) -> str:
     """Return the page of run `lane` of the record `run`."""
     name = run.mechanism.name if run.mechanism is not None else str(run.provenance.get("mechanism", "record"))
     content = page_data(run, lane, name)
-    world = scene.script() if content["replay"] and content["replay"]["world"] else ""
+    world = script() if content["replay"] and content["replay"]["world"] else ""
     data = json.dumps(plain(content), allow_nan=False)
     return page("view/record_web", name, GENERATOR, SCRIPTS, data, _colours, WORLD=world)
 
 
 def _colours(dark: bool) -> str:
     lines = (f"--line{i}: {pair[dark]};" for i, pair in enumerate(LINE_COLOURS))
-    return " ".join([palette.css_variables(dark), *lines])
+    return " ".join([css_variables(dark), *lines])
 
 
 def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[st
             data["replay"] = replay_scene(m, q[frames]) | {
                 "t": packed(run.t[lane][frames], "<f8"),
                 "poses": packed(scene.poses(m, q[frames]), "<f4"),
-                "stress": largest_stress(m, q[frames]),
+                "stress": scene.largest_stress(m, q[frames]),
             }
             data["replay"]["bends"] = packed(q[frames][:, data["replay"]["bent"]], "<f4")
             data["warnings"] += data["replay"].pop("notes")
@@ -115,7 +121,7 @@ def page_data(run: Record, run_index: int | Sequence[int], name: str) -> dict[st
 
 def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
     """Return the scene of `m` for positions `q`; its entry "world" is for drawing as in the cockpit, or None."""
-    look, bundled = scene.shape_of(m), bool(scene.script())
+    look, bundled = shape_of(m), bool(script())
     scene_data = scene.scene(m, q, scene.MAX_TRIANGLES if bundled else 6000)
     meshed = any(s["kind"] == "mesh" for s in scene_data["shapes"])
     world = {
@@ -128,19 +134,38 @@ def replay_scene(m: Mechanism, q: Array) -> dict[str, Any]:
     return scene_data | {"world": world if bundled and (look or meshed) else None}
 
 
-def checked_lane(run: Record, run_index: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the index of the run `run_index` in the batch of `run`, checked; () is the first run of a batch."""
-    elements = sequence_elements(run_index)
-    try:
-        lane = tuple(map(operator.index, [run_index] if elements is None else elements))
-    except TypeError:
-        lane = (-1,) * (1 + len(run.batch))
-    if run.batch and not lane:
-        return tuple(0 for _ in run.batch)
-    if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
-        has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
-        raise InputError(f"lane is {run_index!r}; expected an index, from 0, for each axis of the batch: {has}.")
-    return lane
+@dataclass(frozen=True)
+class MachineShape:
+    """Detailed shape: its name in web/src/view.ts, ground level in m, required bodies, and full bucket load in kg."""
+
+    name: str
+    ground_level: float
+    bodies: tuple[str, ...]
+    full_load: float = 1500.0
+
+
+LINKAGE = MachineShape("linkage", 0.0, (*ARM, "lever", "link", *CYLINDERS))
+MACHINE_SHAPES = {
+    "excavator": MachineShape("excavator", -1.0, ARM),
+    "excavator_linkage": LINKAGE,
+    "excavator_flexible": LINKAGE,
+    "excavator_tracked": LINKAGE,
+}
+
+
+def shape_of(m: Mechanism) -> MachineShape | None:
+    """Return the detailed shape of `m`, if it has one."""
+    shape = MACHINE_SHAPES.get(m.name)
+    names = [b.name for b in m.bodies]
+    if shape is None or not set(shape.bodies) <= set(names):
+        return None
+    return shape if shape.name != "excavator" or tuple(names[:4]) == ARM else None
+
+
+def script() -> str:
+    """Return the scripts that draw detailed shapes; "" if they are not bundled."""
+    path = files("bellcrank") / "cockpit" / "static" / "report.js"
+    return path.read_text("utf-8").replace("</script", "<\\/script") if path.is_file() else ""
 
 
 def decimated(rows: Array, most: int) -> Array:

@@ -5,16 +5,21 @@ centres of mass and inertias: a body is a bar from its joint to each joint that 
 it); a body that carries no joint is the box of its mass and inertia. Revolute joints are discs about their axis,
 prismatic joints boxes along it on a rod, spherical joints balls.
 
-Pages draw built-in machines with detailed shapes by the scripts of the cockpit's page. Such a machine is recognised by
-the name of its mechanism and by its bodies, because a user's mechanism may have the same name. The scripts are bundled
-from web/ and are not in git: without them a machine is drawn by simple shapes.
+Data of flexible bodies: sections and skins that move with elastic coordinates, coloured by stress.
+
+bent      indices in q of the elastic coordinates; "q" below are indices in this list
+beams     slices of each beam: body, point and axes, corners, and per unit of each q: translation and rotation in body
+          axes, stress at the corners (none if the section is unknown)
+skins     surfaces of flexible bodies that are not beams: points, translation of each per unit of each q, and the
+          lines or faces between them
+nodes     bodies that are attached to a flexible body: position, and motion with q. A page that magnifies the
+          deformation also moves these bodies and their descendants
+parents   parent of each body; -1 is the ground
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -25,9 +30,9 @@ from bellcrank.meshes import simplify
 from bellcrank.model import Body, Frame, Joint, Mechanism
 from bellcrank.model.internal_frames import tree_of
 from bellcrank.model.joints.modal import MODAL_PREFIX
+from bellcrank.model.outline import LOAD_NAMES, BeamSlice, Skin
 from bellcrank.model.parts import Array
 from bellcrank.parameters.parameter_table import nominal
-from bellcrank.view.flexible_shapes import flexible_shapes
 from bellcrank.view.self_contained_page import packed
 
 Shape = dict[str, Any]
@@ -37,8 +42,8 @@ MIN_TRIANGLES = 60  # minimum number of triangles of a mesh
 SLIDING_KINDS = ("prismatic", "cylindrical")
 MAX_MOTION_RATIO = 3.0  # maximum radius of the shown region, relative to the mechanism
 MAX_TRIANGLES = 20_000  # maximum of all meshes together, drawn by a graphics card
-ARM = ("cab", "boom", "stick", "bucket")
-CYLINDERS = tuple(f"{name}_{part}" for name in ARM[1:] for part in ("barrel", "rod"))
+DIGITS = 7  # of numbers of flexible bodies
+SKIN_LINE_RATIO = 0.004  # thickness of a skin's lines, relative to the body's size
 
 
 def scene(m: Mechanism, q: Array, triangles: int = 6000) -> dict[str, Any]:
@@ -249,34 +254,6 @@ def _has_floating_base(m: Mechanism) -> bool:
     return any(j.kind == "floating" and j.parent == m.ground for j in m.joints)
 
 
-@dataclass(frozen=True)
-class MachineShape:
-    """Detailed shape: its name in web/src/view.ts, ground level in m, required bodies, and full bucket load in kg."""
-
-    name: str
-    ground_level: float
-    bodies: tuple[str, ...]
-    full_load: float = 1500.0
-
-
-LINKAGE = MachineShape("linkage", 0.0, (*ARM, "lever", "link", *CYLINDERS))
-MACHINE_SHAPES = {
-    "excavator": MachineShape("excavator", -1.0, ARM),
-    "excavator_linkage": LINKAGE,
-    "excavator_flexible": LINKAGE,
-    "excavator_tracked": LINKAGE,
-}
-
-
-def shape_of(m: Mechanism) -> MachineShape | None:
-    """Return the detailed shape of `m`, if it has one."""
-    shape = MACHINE_SHAPES.get(m.name)
-    names = [b.name for b in m.bodies]
-    if shape is None or not set(shape.bodies) <= set(names):
-        return None
-    return shape if shape.name != "excavator" or tuple(names[:4]) == ARM else None
-
-
 def joint_data(m: Mechanism) -> list[dict[str, Any]]:
     """Return the joints of `m` with parent, body (-1 is the ground) and the joint's origin in the parent frame."""
     index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
@@ -286,7 +263,65 @@ def joint_data(m: Mechanism) -> list[dict[str, Any]]:
     ]
 
 
-def script() -> str:
-    """Return the scripts that draw detailed shapes; "" if they are not bundled."""
-    path = files("bellcrank") / "cockpit" / "static" / "report.js"
-    return path.read_text("utf-8").replace("</script", "<\\/script") if path.is_file() else ""
+# -- flexible bodies
+
+
+def flexible_shapes(m: Mechanism) -> dict[str, Any]:
+    """Return the data of all flexible bodies of `m`."""
+    names = {x for o in m.outlines for s in o.slices for x in s.coordinates}
+    names |= {x for o in m.outlines if o.skin for x in o.skin.coordinates}
+    used = sorted(m.columns[0].index(x) for x in names)
+    place = {name: used.index(i) for i, name in enumerate(m.columns[0]) if i in used}
+    index = {m.ground: -1} | {b.name: i for i, b in enumerate(m.bodies)}
+    beams = [{"name": o.name, "slices": [_slice(s, index, place) for s in o.slices]} for o in m.outlines if o.slices]
+    skins = [_skin(o.skin, index, place) for o in m.outlines if o.skin]
+    return {"bent": used, "beams": beams, "skins": skins, "nodes": _nodes(m, index, place), "parents": list(m.parent)}
+
+
+def _slice(s: BeamSlice, index: dict[str, int], place: dict[str, int]) -> dict[str, Any]:
+    loads = np.array(s.loads, dtype=float).reshape(-1, len(LOAD_NAMES))
+    fibres = np.array(s.fibres, dtype=float).reshape(-1, 3)
+    return {
+        "body": index[s.body], "point": _rounded(s.point), "axes": _rounded(s.axes), "corners": _rounded(s.corners),
+        "q": [place[x] for x in s.coordinates], "shift": _rounded(s.shift), "turn": _rounded(s.turn),
+        "stress": _rounded(loads[:, [LOAD_NAMES.index(x) for x in ("N", "My", "Mz")]] @ fibres.T) if s.fibres else None,
+    }  # fmt: skip
+
+
+def _skin(s: Skin, index: dict[str, int], place: dict[str, int]) -> dict[str, Any]:
+    size = float(np.linalg.norm(np.ptp(s.points, axis=0)))
+    return {
+        "body": index[s.body], "points": _rounded(s.points), "q": [place[x] for x in s.coordinates],
+        "shift": _rounded(s.shift), "cells": [list(c) for c in s.cells], "thick": _rounded(SKIN_LINE_RATIO * size),
+    }  # fmt: skip
+
+
+def _nodes(m: Mechanism, index: dict[str, int], place: dict[str, int]) -> list[dict[str, Any]]:
+    bends, joints = {body: o.coordinates for o in m.outlines for body in o.bodies}, {j.name: j for j in m.joints}
+    nodes = []
+    for node in (node for body in m.flexible for node in body.nodes if node.joint in bends):
+        j = joints[node.joint]
+        R = np.asarray(j.rotation, dtype=float)  # a node's translations are in the axes of its joint
+        nodes.append({
+            "body": index[j.child], "point": _rounded(j.point), "axes": _rounded(R),
+            "q": [place[x] for x in bends[node.joint]],
+            "shift": _rounded(np.array(node.shift) @ R.T), "turn": _rounded(np.array(node.turn) @ R.T),
+        })  # fmt: skip
+    return nodes
+
+
+def largest_stress(m: Mechanism, q: Array) -> float:
+    """Return the largest stress in all slices of `m` over all rows of `q`, Pa."""
+    stresses = [0.0]
+    for o in m.outlines:
+        stresses += [
+            float(s.stress(q[:, [m.columns[0].index(x) for x in s.coordinates]]).max()) for s in o.slices if s.fibres
+        ]
+    return max(stresses)
+
+
+def _rounded(x: Any) -> Any:
+    """Round numbers to the digits that a picture can show."""
+    if isinstance(x, (list, tuple)) or np.ndim(x):
+        return [_rounded(y) for y in x]
+    return float(f"{float(x):.{DIGITS}g}")

@@ -6,15 +6,11 @@ The picture has processors down, time across, tasks coloured by step, messages a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from bellcrank.quoting import xml
-from bellcrank.scheduling.timetable import Schedule
-from bellcrank.view import curves, palette
-from bellcrank.view.self_contained_page import page
-
-if TYPE_CHECKING:
-    from bellcrank.scheduling.timetable import Message, Schedule
+from bellcrank.scheduling.timetable import Message, Schedule
+from bellcrank.view import curves
+from bellcrank.view.self_contained_page import css_classes, page, step_colours
 
 GENERATOR = "bellcrank schedule"  # mark of our files
 SCRIPTS = ("data.js", "chart.js", "page.js")
@@ -43,7 +39,7 @@ class _Picture:
         passed = {p for k, hops in self.critical_hops.items() for n in hops for p in _hop_ends(s.messages[k], n)}
         shown = range(s.machine.processors) if s.machine.processors <= 32 else sorted({*s.where, *passed})
         self.row = {p: k for k, p in enumerate(shown)}
-        self.steps = palette.step_colours(task.step for task in s.tasks)
+        self.steps = step_colours(task.step for task in s.tasks)
         self.scale = (WIDTH - LEFT - RIGHT) / (s.makespan or 1.0)
         self.bottom = HEAD + ROW * len(self.row)
         self.legend = list(self._legend())
@@ -64,7 +60,7 @@ class _Picture:
             f'height="{self.height}" role="img" aria-label="{title}" font-family="system-ui, sans-serif">',
             f"<!-- {GENERATOR} -->",
             f"<title>{title}</title>",
-            f"<style>{palette.css_classes()}</style>",
+            f"<style>{css_classes()}</style>",
             f"<defs>{_arrow_head('tip')}{_arrow_head('hot')}</defs>",
             f'<rect class="paper" width="{WIDTH}" height="{self.height}"/>',
             f'<g font-weight="600">{_text_element(f"{s.tasks.name} on {s.machine.name}", LEFT, 32, 17)}</g>',

@@ -5,8 +5,8 @@ British Columbia, 1991, chapters 4 to 6. The mesh has n (n + 1)/2 + n processors
 
     wong_mesh(zoo.excavator())           a Schedule on transputers, printed and drawn like any other
     wong_mesh(zoo.torso(), "hidden")     a tree: rows 0 and 1 follow its branches (figure 6.1); messages are free
-    mesh(4).listed(1)                    table 4.5, from the program of any arm of four joints
-    mesh(4, balanced=False).listed(0)    table 4.3
+    mesh(4).cycles(1)                    table 4.5, from the program of any arm of four joints
+    mesh(4, balanced=False).cycles(0)    table 4.3
     comparison.curves("total")           figure 4.9
 """
 

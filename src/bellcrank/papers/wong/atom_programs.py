@@ -232,9 +232,6 @@ class Cost:
         return f"{self.M} M, {self.A} A"
 
 
-ZERO_COST = Cost(0, 0)
-
-
 def count_cost(nodes: Sequence[Node]) -> Cost:
     """Count the operations among `nodes`."""
     ops = [node.op for node in nodes]

@@ -12,6 +12,7 @@ polynomials; as in the thesis, Fijany's and Hwang's matrices are solved in 7 n -
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -181,8 +182,7 @@ def tables() -> list[Table]:
 
 def _cycle_table(row: int, title: str) -> Table:
     """Tabulate a row of the mesh from the first cycle to the last sum, without the solver."""
-    cycle_table = mesh(4, solver=False).cycles(row)
-    return Table(title, cycle_table.head, cycle_table.rows, cycle_table.right)
+    return replace(mesh(4, solver=False).cycles(row), title=title)
 
 
 def _polynomial_table() -> Table:

@@ -19,20 +19,8 @@ import numpy as np
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
-from bellcrank.papers.wong.atom_programs import (
-    ZERO_COST,
-    Atom,
-    Cost,
-    Cpu,
-    MeshArm,
-    MeshProgram,
-    ProcessorTape,
-    arm_of,
-    count_cost,
-    general_arm,
-    scalars_of,
-    trace_program,
-)
+from bellcrank.papers.wong import atom_programs
+from bellcrank.papers.wong.atom_programs import Atom, Cost, Cpu, MeshArm, MeshProgram, count_cost
 from bellcrank.papers.wong.processor_assignment import solution_names, write_program
 from bellcrank.scheduling import Schedule, Task, Tasks, fixed_order_schedule
 from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
@@ -138,20 +126,8 @@ class Mesh:
         """Return the cost of the atom that computes `value`."""
         return count_cost(self.nodes[self.atoms[value].name])
 
-    def listed(self, row: int, until: int | None = None) -> str:
-        """Format the atoms of a row by cycle, with the cost on its last processor: a table of chapter 4.
-
-        Parameters
-        ----------
-        row
-            Row of the mesh.
-        until
-            Last cycle; None for all.
-        """
-        return str(self.cycles(row, until))
-
     def cycles(self, row: int, until: int | None = None) -> Table:
-        """Tabulate the atoms of a row by cycle, with the cost on its last processor.
+        """Tabulate the atoms of a row by cycle, with the cost on its last processor: a table of chapter 4.
 
         Parameters
         ----------
@@ -197,7 +173,7 @@ class Mesh:
             First cycle that is counted.
         """
         steps = [atom for cycle, _, atom in self.chain(last) if atom and cycle >= since]
-        return sum((count_cost(self.nodes[atom.name]) for atom in steps), ZERO_COST)
+        return sum((count_cost(self.nodes[atom.name]) for atom in steps), Cost(0, 0))
 
     # -- as a schedule
 
@@ -280,18 +256,18 @@ def mesh(
     solver
         If True, the equations are solved on the mesh too.
     """
-    tape = ProcessorTape()
+    tape = atom_programs.ProcessorTape()
     if isinstance(what, Mechanism):
-        arm = arm_of(tape, what)
+        arm = atom_programs.arm_of(tape, what)
     else:
-        arm = general_arm(tape, range(what) if isinstance(what, int) else what)
+        arm = atom_programs.general_arm(tape, range(what) if isinstance(what, int) else what)
     cell_program = write_program(arm, balanced, passed, solver)
-    values, nodes = trace_program(tape, cell_program)
+    values, nodes = atom_programs.trace_program(tape, cell_program)
     branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
     topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
     outputs = {}
     if solver:
         outputs["a"] = np.array([values[name] for name in solution_names(arm.n)], dtype=object)
     graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
-    words = {name: sum(isinstance(x, Node) for x in scalars_of(value)) for name, value in values.items()}
+    words = {name: sum(isinstance(x, Node) for x in atom_programs.scalars_of(value)) for name, value in values.items()}
     return Mesh(arm, cell_program, topology, graph, nodes, words)

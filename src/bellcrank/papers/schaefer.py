@@ -1,4 +1,4 @@
-"""Three strategies to partition the equations of motion (schaefer1992, section 3).
+"""Three strategies to partition the equations of motion, and the Stanford arm on transputers (Schäfer 1992, 3 and 5).
 
     subsystems      1   separate the bodies of different branches of the tree
     modules         2   separate M, k, q and the control law
@@ -7,12 +7,13 @@
 `tasks_of` partitions the traced equations (6) by any combination of the strategies. Values that several modules need
 (poses of the bodies and their Jacobians) are either computed in each module, as the paper advises where messages are
 expensive, or computed once and sent. The subsystems are those of figure 2 without the cut: the Jacobians stay global,
-so no constraint force is added. papers/transputers.py has the paper's experiment.
+so no constraint force is added. The experiment is the arm on one and on three transputers (figures 7 and 8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from bellcrank.dynamics import rnea
 from bellcrank.dynamics.historical.free_bodies import applied_forces, body_jacobians
@@ -24,12 +25,18 @@ from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism
+from bellcrank.papers.operation_counts import published
 from bellcrank.scalar import Scalar, step
-from bellcrank.scheduling import Tasks, tasks_from_groups
+from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine, tasks_from_groups
+from bellcrank.scheduling.placement import Placement, Plan
+from bellcrank.text_table import Table
+from bellcrank.view.schedule_picture import diagram
+from bellcrank.zoo import stanford, torso
 
 STRATEGIES = ("subsystems", "modules", "factorisation")
 SHARING_MODES = ("copied", "sent")
 STIFFNESS, DAMPING = 100.0, 20.0  # gains of the drives; any values except 0 and 1 cost the same
+TASK_PROCESSORS = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # processor of each task in figure 8
 NodesBySerial = dict[int, Node]
 
 
@@ -257,3 +264,109 @@ def _topological_order(parts: Mapping[str, NodesBySerial]) -> list[str] | None:
             return None
         order.append(following)
     return order
+
+
+# -- on transputers
+
+
+@dataclass(frozen=True)
+class TransputerTimes:
+    """Schedules on one and on three transputers."""
+
+    one: Schedule
+    three: Schedule
+
+    @property
+    def speedup(self) -> float:
+        """Ratio of the makespans."""
+        return self.one.makespan / self.three.makespan
+
+    @property
+    def third_idle(self) -> float:
+        """Idle time of the third processor per cycle, us."""
+        return self.three.makespan - self.three.busy[2]
+
+
+def figure_8(control: str = "none", state: bool = True) -> TransputerTimes:
+    """Schedule strategies 2 and 3: M and its factors, k, and q with the control law on three connected transputers.
+
+    Parameters
+    ----------
+    control
+        Name of the control law.
+    state
+        If True, the first processor has y and yd, for example from the integrator, and sends them to the others.
+    """
+    m = stanford()
+    one = list_schedule(tasks_of(m, control=control), machine("single", "t800"))
+    todo = tasks_of(m, "modules", "factorisation", control=control)
+    todo = with_state(todo, m.nq + m.nv) if state else todo
+    processors = [TASK_PROCESSORS[task.name] for task in todo]
+    return TransputerTimes(one, Placement(Plan(todo, machine("complete:3", "t800"))).run(range(len(todo)), processors))
+
+
+def with_state(todo: Tasks, words: int) -> Tasks:
+    """Prepend a task without duration that supplies the state to all tasks without other operands.
+
+    Parameters
+    ----------
+    todo
+        Tasks.
+    words
+        Number of values in the state.
+    """
+    first = Task(0, "state", (), {}, words)
+    later = [
+        replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})
+        for task in todo
+    ]
+    return replace(todo, tasks=(first, *later))
+
+
+def combinations(m: Mechanism) -> Iterable[tuple[str, str, Schedule]]:
+    """Yield all combinations of the strategies for `m`, with both ways to share values, placed by the scheduler."""
+    for bits in range(1, 8):
+        names = [name for i, name in enumerate(STRATEGIES) if bits >> i & 1]
+        for shared in SHARING_MODES:
+            todo = tasks_of(m, *names, shared=shared)
+            yield " + ".join(names), shared, list_schedule(todo, machine("complete:3", "t800"))
+
+
+def tables() -> list[Table]:
+    """Return figure 8 beside the paper's numbers, and all combinations of the strategies."""
+    return [_figure_8_table(), _combination_table()]
+
+
+def _figure_8_table() -> Table:
+    printed_times = published()["transputer"]
+    plain, with_control, state_known = figure_8(), figure_8("computed_torque"), figure_8(state=False)
+    rows = [
+        ("one transputer, us", f"{printed_times['stanford_one_transputer_us']}", f"{plain.one.makespan:.0f}"),
+        ("three transputers, us", f"{printed_times['stanford_three_transputers_us']}", f"{plain.three.makespan:.0f}"),
+        ("  if all know the state", "", f"{state_known.three.makespan:.0f}"),
+        ("speed-up", f"{printed_times['stanford_speedup']}", f"{plain.speedup:.2f}"),
+        ("  if all know the state", "", f"{state_known.speedup:.2f}"),
+        ("left on the third, us", "500", f"{plain.third_idle:.0f}"),
+        ("speed-up with that much control", f"{printed_times['stanford_speedup_with_control']}",
+         f"{(plain.one.makespan + plain.third_idle) / plain.three.makespan:.2f}"),
+        ("speed-up with computed torque", "", f"{with_control.speedup:.2f}"),
+    ]  # fmt: skip
+    title = "Figures 7 and 8: the Stanford arm, modules and factorisation"
+    return Table(title, ("", "print", "ours"), rows, (1, 2), diagram(plain.three))
+
+
+def _combination_table() -> Table:
+    """Tabulate the makespan of each combination, with shared values copied or sent."""
+    makespans: dict[str, list[str]] = {}
+    for m in (stanford(), torso()):
+        for cut, _, s in combinations(m):
+            makespans.setdefault(cut, []).append(f"{s.makespan:.0f}")
+    head = ("strategies", *(f"{name}, {shared}" for name in ("stanford", "torso") for shared in SHARING_MODES))
+    title = "All combinations on three transputers, us: what modules share is copied or sent"
+    return Table(title, head, [(cut, *times) for cut, times in makespans.items()], range(1, 5))
+
+
+FIGURES: Mapping[str, Callable[[], str]] = {
+    "schaefer1992_figure_8.svg": lambda: figure_8().three.svg(),
+    "schaefer1992_figure_8.html": lambda: figure_8().three.html(),
+}

@@ -1,22 +1,36 @@
-"""Static SVG picture of a mechanism: the shapes of the replay in a parallel projection, slightly from above."""
+"""SVG pictures of a mechanism: the shapes of the replay in a parallel projection, slightly from above; still or moving.
+
+A moving picture plays wherever pictures are shown: each frame is a group of shapes, and a style sheet shows one after
+the other in an endless loop, without a script.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.argument_errors import sequence_elements
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import Array
 from bellcrank.parameters.parameter_table import nominal
 from bellcrank.quoting import xml
-from bellcrank.view import palette, scene
+from bellcrank.view import scene
+from bellcrank.view.self_contained_page import LIGHT_COLOURS
+
+if TYPE_CHECKING:
+    from bellcrank.record.record import Record
 
 WIDTH, HEIGHT, MARGIN = 420.0, 300.0, 14.0
-GREY, STEEL = "#9aa3ae", "#b9c2cc"
+GREY, STEEL, GROUND_GREY = "#9aa3ae", "#b9c2cc", "#c3cad3"
 AZIMUTH, ELEVATION = np.radians(-60.0), np.radians(20.0)
+MAX_FRAMES = 400  # maximum number of frames of a moving picture
+FOLLOW_RADII = 1.5  # scene radii: the camera follows a mechanism that moves further
+GROUND_LINES = 9  # ground lines under a followed mechanism
 DrawnElement = tuple[float, str]  # depth towards the eye, and the SVG element
 
 
@@ -92,7 +106,7 @@ def shape_elements(shape: dict[str, Any], placed: Array, project: Any, scale: fl
     """
     body = shape["body"]
     pose = placed[body] if body >= 0 else None
-    colour = palette.LIGHT[body % len(palette.LIGHT)] if body >= 0 else GREY
+    colour = LIGHT_COLOURS[body % len(LIGHT_COLOURS)] if body >= 0 else GREY
     if shape["kind"] == "bar":
         a, b = (project(_world(pose, shape[end])) for end in "ab")
         return [_line(a, b, 2 * shape["ra"] * scale, colour)]
@@ -177,3 +191,100 @@ def _hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return corners[:-1]
 
     return half(ordered) + half(ordered[::-1])
+
+
+# -- moving pictures
+
+
+def animated_svg(run: Record, run_index: Any, frames: int, speed: float) -> str:
+    """Return an animation of one run.
+
+    Parameters
+    ----------
+    run
+        Record.
+    run_index
+        Index of the run in the batch.
+    frames
+        Number of frames.
+    speed
+        Simulated time per real time.
+    """
+    m, lane = run.mechanism, checked_lane(run, run_index)
+    if m is None or not run.has_state("q") or not m.bodies:
+        raise InputError("the record has no mechanism with positions; there is nothing to draw.")
+    if not 2 <= frames <= MAX_FRAMES or not speed > 0.0:
+        raise InputError(
+            f"frames is {frames!r} and speed {speed!r}; expected 2 to {MAX_FRAMES} frames, and a speed above 0."
+        )
+    t, q = run.t[lane], run.q[lane]
+    finite_rows = np.flatnonzero(np.isfinite(t) & np.isfinite(q).all(axis=-1))
+    if finite_rows.size < 2:
+        raise InputError("the record has fewer than two rows; there is no motion to draw.")
+    times = np.linspace(t[finite_rows[0]], t[finite_rows[-1]], frames)
+    rows = finite_rows[np.searchsorted(t[finite_rows], times).clip(0, finite_rows.size - 1)]
+    duration = float(times[-1] - times[0]) / speed
+    share = 100.0 / frames
+    style = (
+        f"g{{visibility:hidden;animation:on {duration:.3f}s step-end infinite}}"
+        f"@keyframes on{{0%{{visibility:visible}}{share:.4f}%{{visibility:hidden}}}}"
+    )
+    groups = [
+        f'<g style="animation-delay:{k * duration / frames:.3f}s">{"".join(drawn)}</g>'
+        for k, drawn in enumerate(_frame_elements(m, q[rows]))
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
+        f'width="{WIDTH:g}" role="img" aria-label="{xml(m.name)}, moving"><style>{style}</style>'
+        + "\n".join(groups)
+        + "</svg>\n"
+    )
+
+
+def _frame_elements(m: Mechanism, q: Array) -> list[list[str]]:
+    poses, scene_data = scene.poses(m, q), scene.scene(m, q[:1])
+    up = np.asarray(scene_data["up"])
+    moved = poses[:, :, :3].mean(axis=1) - poses[0, :, :3].mean(axis=0)
+    moved = moved - np.outer(moved @ up, up)
+    # Otherwise it would leave the picture.
+    follows = float(np.linalg.norm(moved, axis=-1).max()) > FOLLOW_RADII * scene_data["radius"]
+    if not follows:
+        scene_data, moved = scene.scene(m, q), np.zeros_like(moved)
+    shapes, out = simple_shapes(m, scene_data), []
+    for now, way, row in zip(poses, moved, q, strict=True):
+        centre = np.asarray(scene_data["centre"]) + way
+        seen, scale = projection(scene_data, centre)
+        drawn = _ground_lines(scene_data, centre, seen) if follows else []
+        for shape in shapes:
+            drawn += shape_elements(shape, now, seen, scale)
+        drawn += flexible_elements(m, row, now, seen, scale)
+        out.append([element for _, element in sorted(drawn)])
+    return out
+
+
+def _ground_lines(ground: dict[str, Any], centre: Array, project: Any) -> list[DrawnElement]:
+    """Return fixed lines on the ground, behind everything, that make the motion visible."""
+    up, step = np.asarray(ground["up"]), 0.5 * ground["radius"]
+    east = np.eye(3)[int(np.argmin(np.abs(up)))]
+    north = np.cross(up, east)
+    first = int(np.floor(east @ centre / step)) - GROUND_LINES // 2
+    lines = []
+    for k in range(first, first + GROUND_LINES):
+        a, b = (project(k * step * east + (north @ centre + side * step) * north) for side in (-1.0, 1.0))
+        lines.append((-np.inf, f'<path d="M{a[0]:.1f} {a[1]:.1f}L{b[0]:.1f} {b[1]:.1f}" stroke="{GROUND_GREY}"/>'))
+    return lines
+
+
+def checked_lane(run: Record, run_index: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the index of the run `run_index` in the batch of `run`, checked; () is the first run of a batch."""
+    elements = sequence_elements(run_index)
+    try:
+        lane = tuple(map(operator.index, [run_index] if elements is None else elements))
+    except TypeError:
+        lane = (-1,) * (1 + len(run.batch))
+    if run.batch and not lane:
+        return tuple(0 for _ in run.batch)
+    if len(lane) != len(run.batch) or not all(0 <= i < n for i, n in zip(lane, run.batch, strict=True)):
+        has = f"the batch has the shape {run.batch}" if run.batch else "there is no batch, so leave it out"
+        raise InputError(f"lane is {run_index!r}; expected an index, from 0, for each axis of the batch: {has}.")
+    return lane
