@@ -195,6 +195,16 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == f"tensor<70x100xf64>, tensor<{room}xf64>"
 
 
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_alignment_of_a_value_holds_in_every_lane(dtype: str) -> None:
+    """Values of 32 lanes lie side by side: only that of the first lane is aligned to more than its own bytes."""
+    text = state_loop_code(bc.kernel(bc.zoo.load("chain:100"), "forward_dynamics").graph, dtype).ptx
+    kind, size = ("double", 8) if dtype == "float64" else ("float", 4)
+    found = re.findall(rf"(?:load|store) {kind}\b.*, align (\d+)", text)
+    assert set(found) == {str(size)}
+
+
 def test_llvm_generates_ptx_that_grows_with_classes() -> None:
     """LLVM's NVPTX makes PTX of it, and its size depends on the number of link classes."""
     found = [state_loop_code(bc.kernel(bc.zoo.load(f"chain:{n}"), "forward_dynamics").graph).ptx for n in (100, 1000)]
