@@ -132,13 +132,13 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.register_pressure: HOIST_DISTANCE_UNITS
         emit.cuda.array_access: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
         emit.cuda.register_pressure: MAX_ROUNDS
-        emit.cuda.state_kernel: LENT_MEMORY_SHARE
+        emit.cuda.rolled_kernels: LENT_MEMORY_SHARE
         emit.cuda.wave_team: LOCALITY_WEIGHT
         emit.cuda.target: MAX_UNROLLED_OPERATIONS
         emit.cuda.team: BARRIER_COST
         emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
-        emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
+        emit.cuda.rolled_kernels: MAX_RESIDENT_BLOCKS
         emit.wasm.module: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS
