@@ -82,7 +82,7 @@ TABLE: dict[str, Lowered] = {
     "dynamics.shared_coordinates.MAX_OPEN_SLOTS": _row(0, "few"),
     "emit.c.c99.MAX_STATEMENTS": _row(60, "chunks"),
     "emit.c.exported_program.MAX_INLINED_OPERATIONS": _row(0, "chunks"),
-    "emit.wasm.module.ITEMS_PER_FUNCTION": _row(60, "chunks"),
+    "emit.wasm.ITEMS_PER_FUNCTION": _row(60, "chunks"),
     "emit.cpu.kernel_module.ROLLING_NODES": _row(1, "strips", "large"),
     "graph.loop_levels.MIN_GRAPH_NODES": _row(1, "strips", "large"),
     "graph.loop_levels.MIN_LOOP_ELEMENTS": _row(2, "strips", "large"),

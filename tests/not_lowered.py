@@ -139,7 +139,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
         emit.cuda.rolled_kernels: MAX_RESIDENT_BLOCKS
-        emit.wasm.module: PAGE_BYTES
+        emit.wasm: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.gradient.adjoint_sweeps: BUSY_RUNS
         sim.linear.linearisation_kernels: GPU_CHUNK_NUMBERS
@@ -172,7 +172,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS
         emit.equations.polynomial: EXPONENT_BITS
-        emit.wasm.module: DATA DATA_COUNT IMPORT
+        emit.wasm: DATA DATA_COUNT IMPORT
         graph.program: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
         sim.system.rolled_element_forces: FRAME_NUMBERS
