@@ -116,7 +116,8 @@ NOT_LOWERED: dict[str, str] = {
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
         emit.llvm.loop_code: TURNS_AT_ONCE
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
-        emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
+        emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES
+        emit.cpu.module_functions: GROUP_BLOCKS
         emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
         emit.llvm.register_allocation: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
         emit.llvm.register_allocation: TEMPORARY_REGISTERS

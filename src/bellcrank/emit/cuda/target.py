@@ -112,10 +112,11 @@ class Cuda:
         if "texts" in facts:
             return CudaKernel(about, code)
         from bellcrank.emit.cuda import rolled_kernels  # imported here, because small mechanisms do not need it
+        from bellcrank.emit.cuda.lane_code import StateLoopCode
 
         if "waves" in facts:
             return rolled_kernels.WaveKernel(about, rolled_kernels.unpack_wave_text(code))
-        return rolled_kernels.StateKernel(about, rolled_kernels.StateLoopCode(**code))
+        return rolled_kernels.StateKernel(about, StateLoopCode(**code))
 
 
 def _inline_calls(graph: Graph) -> Graph:
