@@ -51,9 +51,9 @@ end:
 
 
 def clock_function(signature: str, clock_id: int) -> str:
-    """Return the function with this `signature` that reads a clock of the system in ns, by its number on the system.
+    """Return the function with this `signature` that reads the clock `clock_id` of the system, in ns.
 
-    On Linux 1 is monotonic time, 3 the CPU time of the calling thread.
+    On Linux, 1 is monotonic time and 3 the CPU time of the calling thread.
     """
     return f"""define {signature} {{
   %ts = alloca [2 x i64], align 8
