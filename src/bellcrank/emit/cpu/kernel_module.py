@@ -9,6 +9,8 @@ and its address is stored. The batch module gets the address of `@one`, for the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bellcrank.emit.cpu.module_functions import (
     array_names,
     batch_functions,
@@ -19,13 +21,13 @@ from bellcrank.emit.cpu.module_functions import (
     writable_global,
 )
 from bellcrank.emit.llvm import column_code
-from bellcrank.emit.llvm.column_layout import NO_COLUMNS
+from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
-from bellcrank.emit.llvm.scheduling import WINDOW_NODES, chunks, items, order, split_trig
+from bellcrank.emit.llvm.scheduling import WINDOW_NODES, Item, chunks, items, order, split_trig
 from bellcrank.graph import Graph
 from bellcrank.graph.columns import outline_columns
-from bellcrank.graph.loop_levels import MIN_LOOP_ELEMENTS
+from bellcrank.graph.loop_levels import MIN_LOOP_ELEMENTS, roll_if_worthwhile
 
 CHUNK_ITEMS = 1500  # items in a function: larger ones compile slower and run no faster
 # Scheduling window for matrices: enough work is ready at any time, and waiting values need registers.
@@ -132,11 +134,8 @@ def is_deferred(graph: Graph) -> bool:
 
 def is_rolled(graph: Graph) -> bool:
     """Return True if `graph` is so large and regular that it is compiled as rolled loops."""
-    if graph.size < ROLLING_NODES or graph.widest < MIN_LOOP_ELEMENTS:
-        return False
-    from bellcrank.graph.loop_levels import roll_if_worthwhile
-
-    return roll_if_worthwhile(graph, ROLLING_NODES) is not None
+    is_large = graph.size >= ROLLING_NODES and graph.widest >= MIN_LOOP_ELEMENTS
+    return is_large and roll_if_worthwhile(graph, ROLLING_NODES) is not None
 
 
 def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) -> LLVMPrinter:
@@ -153,19 +152,11 @@ def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) 
     chunk
         Items in a function; CHUNK_ITEMS by default.
     """
-    chunk = CHUNK_ITEMS if chunk is None else chunk
-    graph = (
-        outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
-        if graph.tape.columnwise_notes
-        else graph
-    )
+    if graph.tape.columnwise_notes:
+        graph = outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
     calls = column_code.column_calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
-    sequence = items(
-        graph, order(graph, MATRIX_WINDOW_NODES if has_matrix_output(graph) else WINDOW_NODES), calls.written
-    )
-    return LLVMPrinter(
-        graph, 1, width, dtype, chunks(sequence, chunk), columns=calls, registers=_allocated_registers(graph)
-    )
+    sequence = items(graph, order(graph, _window_nodes(graph)), calls.written)
+    return _printer(graph, 1, width, dtype, sequence, chunk, columns=calls)
 
 
 def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | None = None) -> LLVMPrinter:
@@ -184,28 +175,32 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
     chunk
         Items in a function; CHUNK_ITEMS by default.
     """
-    chunk = CHUNK_ITEMS if chunk is None else chunk
-    graph = outline_columns(graph, MIN_SAVED_OPERATIONS) if graph.tape.columnwise_notes else graph
+    if graph.tape.columnwise_notes:
+        graph = outline_columns(graph, MIN_SAVED_OPERATIONS)
     if small and not graph.calls and has_matrix_output(graph) and width > 1:
         prologue, sequence = split_trig(items(graph, order(graph, PIPELINED_WINDOW_NODES)))
-        return LLVMPrinter(
-            graph, width, width, dtype, chunks(sequence, chunk), prologue, registers=_allocated_registers(graph)
-        )
+        return _printer(graph, width, width, dtype, sequence, chunk, prologue)
+    calls = NO_COLUMNS
     if graph.calls:
-        from bellcrank.emit.llvm.rematerialisation import (
-            rematerialise,  # imported here, because few graphs are so large
-        )
+        from bellcrank.emit.llvm.rematerialisation import rematerialise  # few graphs are so large
 
         graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES))
-    calls = column_code.column_calls(graph, width, width, dtype, "block_") if graph.calls else NO_COLUMNS
-    sequence = items(
-        graph,
-        order(graph, MATRIX_WINDOW_NODES if has_matrix_output(graph) else WINDOW_NODES),
-        whole_matrices=bool(graph.calls),
-    )
-    return LLVMPrinter(
-        graph, width, width, dtype, chunks(sequence, chunk), columns=calls, registers=_allocated_registers(graph)
-    )
+        calls = column_code.column_calls(graph, width, width, dtype, "block_")
+    sequence = items(graph, order(graph, _window_nodes(graph)), whole_matrices=bool(graph.calls))
+    return _printer(graph, width, width, dtype, sequence, chunk, columns=calls)
+
+
+def _printer(
+    graph: Graph, lanes: int, width: int, dtype: str, sequence: Sequence[Item], chunk: int | None,
+    prologue: Sequence[Item] = (), columns: ColumnCalls = NO_COLUMNS,
+) -> LLVMPrinter:  # fmt: skip
+    parts = chunks(sequence, CHUNK_ITEMS if chunk is None else chunk)
+    registers = _allocated_registers(graph)
+    return LLVMPrinter(graph, lanes, width, dtype, parts, prologue, columns=columns, registers=registers)
+
+
+def _window_nodes(graph: Graph) -> int:
+    return MATRIX_WINDOW_NODES if has_matrix_output(graph) else WINDOW_NODES
 
 
 def _allocated_registers(graph: Graph) -> int:
