@@ -23,7 +23,7 @@ from rich.table import Table
 
 import bellcrank as bc
 from bellcrank.emit.cores import calibration
-from bellcrank.emit.cores.multicore_kernel import ParallelKernel
+from bellcrank.emit.cores.target import ParallelKernel
 from bellcrank.emit.cores.thread_team import allowed_cpus
 from bench import baseline, bellcrank_runs
 

@@ -19,7 +19,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.wave_kernel import WaveEngine
+from bellcrank.emit.cuda.rolled_kernels import WaveEngine
 from bellcrank.emit.cuda.waves import wave_text
 from bellcrank.papers import fijany
 

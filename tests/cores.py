@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cores import thread_team as crews
-from bellcrank.emit.cores.multicore_kernel import ParallelKernel
+from bellcrank.emit.cores.target import ParallelKernel
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine
 from bellcrank.scheduling.machines import complete

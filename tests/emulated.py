@@ -172,14 +172,14 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Make target="cuda" this processor. Call the fixture with a number of bytes to set the memory of the device."""
 
     def memory(size: int) -> None:
-        for module in ("sim.run.gpu_runs", "sim.run.adjoint_sweeps", "emit.cuda.state_kernel"):
+        for module in ("sim.run.gpu_runs", "sim.run.adjoint_sweeps", "emit.cuda.rolled_kernels"):
             monkeypatch.setattr(f"bellcrank.{module}.free_bytes", lambda: size)
 
     memory(10**9)
     found = fake_cupy()
-    for module in ("sim.run.gpu_runs", "sim.run.adjoint_sweeps", "emit.cuda.device", "emit.cuda.state_kernel"):
+    for module in ("sim.run.gpu_runs", "sim.run.adjoint_sweeps", "emit.cuda.device", "emit.cuda.rolled_kernels"):
         monkeypatch.setattr(f"bellcrank.{module}.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.resident_blocks", lambda registers: RESIDENT)
     monkeypatch.setattr("bellcrank.sim.run.gpu_runs.DeviceFunction", Function)
     monkeypatch.setattr("bellcrank.sim.settings.unavailable_reason", lambda: "")
     monkeypatch.setattr("bellcrank.emit.cuda.run_kernel.ptx", lambda text, promote=False: text)

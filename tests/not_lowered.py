@@ -111,12 +111,13 @@ NOT_LOWERED: dict[str, str] = {
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
         dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
-        emit.cores.multicore_kernel: MIN_SPEEDUP
+        emit.cores.target: MIN_SPEEDUP
         emit.llvm.calls: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
         emit.llvm.loop_code: TURNS_AT_ONCE
         emit.llvm.lanes: CACHE_LINE_BYTES PREFETCHED_ROW_BYTES
-        emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES GROUP_BLOCKS
+        emit.cpu.kernel_module: MATRIX_WINDOW_NODES PIPELINED_WINDOW_NODES
+        emit.cpu.module_functions: GROUP_BLOCKS
         emit.llvm.scheduling: TILE_COLUMNS WINDOW_NODES
         emit.llvm.register_allocation: MAX_BASE_POINTERS MIN_NEAR_ADDRESSES
         emit.llvm.register_allocation: TEMPORARY_REGISTERS
@@ -132,14 +133,14 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.register_pressure: HOIST_DISTANCE_UNITS
         emit.cuda.array_access: MAX_PREFETCH_WARPS WAVE_FRACTION MULTIPROCESSORS
         emit.cuda.register_pressure: MAX_ROUNDS
-        emit.cuda.state_kernel: LENT_MEMORY_SHARE
+        emit.cuda.rolled_kernels: LENT_MEMORY_SHARE
         emit.cuda.wave_team: LOCALITY_WEIGHT
         emit.cuda.target: MAX_UNROLLED_OPERATIONS
         emit.cuda.team: BARRIER_COST
         emit.cuda.thread_code: MAX_FUSED_SUMS
         emit.cuda.wave_team: LANES MEMBERS
-        emit.cuda.state_kernel: MAX_RESIDENT_BLOCKS
-        emit.wasm.module: PAGE_BYTES
+        emit.cuda.rolled_kernels: MAX_RESIDENT_BLOCKS
+        emit.wasm: PAGE_BYTES
         graph.loop_grouping: SINCOS_LANES
         sim.run.adjoint_sweeps: BUSY_RUNS
         sim.linear.operating_point: GPU_CHUNK_NUMBERS
@@ -172,7 +173,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.cuda.run_kernel_code: START_TICKS
         emit.cuda.waves: PLAN_COLUMNS
         emit.equations.polynomial: EXPONENT_BITS
-        emit.wasm.module: DATA DATA_COUNT IMPORT
+        emit.wasm: DATA DATA_COUNT IMPORT
         graph.program: DRAWN GIVEN
         sim.program.counter_rng: SEED_NUMBERS WORD_RANGE
         sim.system.element_forces: FRAME_NUMBERS

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import threading
 import time
 from functools import cache
@@ -22,7 +21,7 @@ from bellcrank.lazy_import import lazy_import
 from bellcrank.process_state import IMPORT_TIME_NS
 
 if TYPE_CHECKING:
-    from bellcrank.content_digest.distributions import FileStat
+    from bellcrank.content_digest.libraries import FileStat
 
 ENTRY_POINT_PREFIX = "bellcrank."
 entries: dict[tuple[str, str], Any] = {}  # (kind, name) -> table entry registered by a package
@@ -94,7 +93,7 @@ def fingerprint() -> str:
     """
     if not packages:
         return ""
-    from bellcrank.content_digest.distributions import files_digest, latest_change
+    from bellcrank.content_digest.libraries import distribution_version, files_digest, latest_change
 
     store, stats = lazy_import("emit.cache"), _stats()
 
@@ -107,7 +106,8 @@ def fingerprint() -> str:
         if latest_change(stats) < time.time_ns() - store.SETTLING_TIME_NS:
             store.save(f"{store.key('packages', name)}.json", f'"{digest}"'.encode())
 
-    parts = [*_versions(), files_digest(stats, stored_digest, store_digest), _digest_in_memory()]
+    versions = [distribution_version(dist) for package in sorted(_points) for dist in _distributions(package)]
+    parts = [*versions, files_digest(stats, stored_digest, store_digest), _digest_in_memory()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -131,53 +131,25 @@ def sources_unchanged() -> bool:
 
     Then the loaded modules and the data they read are those of the fingerprint.
     """
-    from bellcrank.content_digest.distributions import latest_change
+    from bellcrank.content_digest.libraries import latest_change
 
     return latest_change(_stats()) <= IMPORT_TIME_NS
 
 
 def _stats() -> list[FileStat]:
-    from bellcrank.content_digest.distributions import file_stats
+    from bellcrank.content_digest.libraries import file_stats, package_files
 
-    return [stat for package in sorted(_points) for stat in file_stats(_files(package))]
-
-
-def _files(package: str) -> dict[str, str]:
-    """Return all files of a package and of its dependences in editable mode: path and name."""
-    from bellcrank.content_digest.distributions import distribution_files, editable_roots
-
-    files = _module_files(package)
-    for dist in _distributions(package):
-        if dist.name == package or editable_roots(dist):
-            files |= distribution_files(dist)
-    return files
-
-
-def _module_files(package: str) -> dict[str, str]:
-    """Return the files of the top-level modules that its entry points name, wherever they were loaded from."""
-    from bellcrank.content_digest.distributions import folder_files
-
-    files: dict[str, str] = {}
-    for name in {point.module.partition(".")[0] for point in _points[package]}:
-        top = sys.modules[name]
-        folders = list(getattr(top, "__path__", ()))
-        for folder in folders:
-            files |= folder_files(folder)
-        if not folders and getattr(top, "__file__", None):
-            files[os.path.realpath(str(top.__file__))] = name
-    return files
+    return [
+        stat
+        for package, points in sorted(_points.items())
+        for stat in file_stats(package_files(package, points, _distributions(package)))
+    ]
 
 
 @cache
 def _distributions(package: str) -> list[Any]:
     """Return the distribution of a package and those of all its dependences."""
-    from bellcrank.content_digest.distributions import dependency_closure
+    from bellcrank.content_digest.libraries import dependency_closure
 
     dists = {point.dist.name: point.dist for point in _points[package] if point.dist is not None}
     return [distribution for dist in dists.values() for distribution in dependency_closure(dist, EXCLUDED_PACKAGES)]
-
-
-def _versions() -> list[str]:
-    from bellcrank.content_digest.distributions import distribution_version
-
-    return [distribution_version(dist) for package in sorted(_points) for dist in _distributions(package)]

@@ -30,7 +30,7 @@ from bellcrank.lazy_import import optional_import
 
 if TYPE_CHECKING:
     from bellcrank.emit.cuda.gpu_kernel import CudaKernel
-    from bellcrank.emit.cuda.state_kernel import StateKernel
+    from bellcrank.emit.cuda.rolled_kernels import StateKernel
 
 torch = optional_import("torch", "torch", "bellcrank.torch")
 forward_ad = optional_import("torch.autograd.forward_ad", "torch", "bellcrank.torch")

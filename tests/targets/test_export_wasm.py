@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.wasm.module import link
+from bellcrank.emit.wasm import link
 from bellcrank.errors import CompileError
 from bellcrank.excavators.machines import MACHINES
 from targets.test_export_events import HEIGHT, ball, bounces, fallen, sampled_plant

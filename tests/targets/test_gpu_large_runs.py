@@ -14,8 +14,8 @@ import pytest
 
 import bellcrank as bc
 import gpu_runs
+from bellcrank.emit.cuda.rolled_kernels import StateKernel
 from bellcrank.emit.cuda.run_kernel import LargeRunKernel
-from bellcrank.emit.cuda.state_kernel import StateKernel
 from bellcrank.sim.run.gpu_runs import GpuProgram
 from bellcrank.sim.stepper import gpu_stepper  # loaded before fixtures replace what it imports from CuPy
 from crossing.thresholds import small_thresholds
@@ -160,7 +160,7 @@ def stepping(emulated: Emulated, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         monkeypatch.setattr(f"bellcrank.{module}.on_gpu", lambda x: isinstance(x, np.ndarray))
         monkeypatch.setattr(f"bellcrank.{module}.to_cupy", lambda x, name: np.asarray(x))
     monkeypatch.setattr(gpu_stepper, "cupy", lambda: cupy)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.DeviceFunction", Function)
     monkeypatch.setattr("bellcrank.emit.cuda.lane_code.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
 

@@ -14,7 +14,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.differentiable_function import differentiable_function
 from bellcrank.emit.cuda.lane_code import state_loop_code
-from bellcrank.emit.cuda.state_kernel import StateKernel, affordable_blocks
+from bellcrank.emit.cuda.rolled_kernels import StateKernel, affordable_blocks
 from bellcrank.errors import InputError
 from emulated import RESIDENT, Function, OutOfMemoryError
 from emulated_blocks import OnGpu, kernels_here
@@ -28,12 +28,12 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """Return the number of free bytes, which tests may change."""
     free = [10**9]
     found = kernels_here(monkeypatch)
-    for module in ("state_kernel", "gpu_kernel"):
+    for module in ("rolled_kernels", "gpu_kernel"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.free_bytes", lambda: free[0])
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.cupy", lambda: found)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: RESIDENT)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.DeviceFunction", Function)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.out_of_memory_error", lambda: OutOfMemoryError)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.cupy", lambda: found)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.resident_blocks", lambda registers: RESIDENT)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.DeviceFunction", Function)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.out_of_memory_error", lambda: OutOfMemoryError)
     monkeypatch.setattr("bellcrank.emit.cuda.lane_code.ptx", lambda text: text)
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
     return free
@@ -150,8 +150,8 @@ def test_graphs_that_call_recursions() -> None:
 @pytest.mark.parametrize("method", ["aba", "dca"])
 def test_pytorch_starts_kernels_by_address(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch starts kernels by addresses of dense arrays, also by dca, where a single state has the whole GPU."""
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.stream_context", lambda stream: contextlib.nullcontext())
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.array_address", lambda x: x.ctypes.data)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.stream_context", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.array_address", lambda x: x.ctypes.data)
     m = bc.zoo.load("chain:100")
     cpu = bc.kernel(m, "forward_dynamics", method=method)
     own: Any = differentiable_function(cpu).for_target("cuda").kernel
@@ -166,8 +166,8 @@ def test_pytorch_starts_kernels_by_address(method: str, monkeypatch: pytest.Monk
 def test_workspace_of_another_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX provides the workspace: for as many blocks as fit into an eighth of the memory."""
     own = kernel(bc.zoo.load("chain:100"), "forward_dynamics")
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: 9)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.total_bytes", lambda: 8 * 5 * 32 * own.room * 8 + 7)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.resident_blocks", lambda registers: 9)
     assert own.most == 5
     assert [own.scratch(n) / (32 * own.room) for n in (1, 33, 160, 161, 330)] == [1, 2, 5, 3, 4]
 
@@ -181,8 +181,8 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     jax = pytest.importorskip("jax")
     from bellcrank.jax import wrap
 
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.total_bytes", lambda: 10**9)
-    monkeypatch.setattr("bellcrank.emit.cuda.state_kernel.resident_blocks", lambda registers: 2)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.total_bytes", lambda: 10**9)
+    monkeypatch.setattr("bellcrank.emit.cuda.rolled_kernels.resident_blocks", lambda registers: 2)
     monkeypatch.setattr("bellcrank.emit.cuda.xla_gpu.driver_launch", lambda: ctypes.CFUNCTYPE(None)(lambda: None))
     monkeypatch.setattr(Function, "address", 0, raising=False)
     monkeypatch.setattr(Function, "states", 32, raising=False)
@@ -193,6 +193,16 @@ def test_jax_gives_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = re.findall(r"custom_call @bellcrank_\d+\(.*-> \((.*)\)", text)
     room = kernel(m, "forward_dynamics").scratch(70)
     assert found == f"tensor<70x100xf64>, tensor<{room}xf64>"
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_alignment_of_a_value_holds_in_every_lane(dtype: str) -> None:
+    """Values of 32 lanes lie side by side: only that of the first lane is aligned to more than its own bytes."""
+    text = state_loop_code(bc.kernel(bc.zoo.load("chain:100"), "forward_dynamics").graph, dtype).ptx
+    kind, size = ("double", 8) if dtype == "float64" else ("float", 4)
+    found = re.findall(rf"(?:load|store) {kind}\b.*, align (\d+)", text)
+    assert set(found) == {str(size)}
 
 
 def test_llvm_generates_ptx_that_grows_with_classes() -> None:

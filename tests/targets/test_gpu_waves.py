@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.build.segmented_recursion import segmented_graph
 from bellcrank.dynamics import shape_of
-from bellcrank.emit.cuda import wave_kernel, waves
+from bellcrank.emit.cuda import rolled_kernels, waves
 from bellcrank.emit.cuda.team import work
 from bellcrank.emit.cuda.thread_code import BARRIER, Units
 from bellcrank.emit.cuda.waves import BLOCK_BARRIER, GRID_BARRIER, GRID_BARRIER_TEXT, NO_BARRIER, ThreadWaves, wave_text
@@ -80,10 +80,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     names = ("zeros", "empty", "asarray", "broadcast_to", "ascontiguousarray", "may_share_memory")
     made = types.SimpleNamespace(**{name: getattr(np, name) for name in names}, asnumpy=np.array, cuda=cuda)
-    for module in ("wave_kernel", "gpu_kernel", "device"):
+    for module in ("rolled_kernels", "gpu_kernel", "device"):
         monkeypatch.setattr(f"bellcrank.emit.cuda.{module}.cupy", lambda: made)
     monkeypatch.setattr("bellcrank.emit.cuda.gpu_kernel.free_bytes", lambda: 10**9)
-    monkeypatch.setattr(wave_kernel, "DeviceFunction", Played)
+    monkeypatch.setattr(rolled_kernels, "DeviceFunction", Played)
     monkeypatch.setattr(waves, "ptx", lambda text: text)
     monkeypatch.setattr("bellcrank.emit.cuda.device.unavailable_reason", lambda: "")
 
@@ -139,7 +139,7 @@ def cut(n: int, shortest: int) -> Any:
 def test_ptx_is_made_without_a_gpu_and_comes_back_from_the_cache() -> None:
     made = wave_text(cut(30, 4))
     assert ".visible .entry phases" in made.ptx
-    again = wave_kernel.unpack_wave_text(wave_kernel.pack_wave_text(made))
+    again = rolled_kernels.unpack_wave_text(rolled_kernels.pack_wave_text(made))
     assert again.ptx == made.ptx
     assert (again.blocks, again.shared, again.room) == (made.blocks, made.shared, made.room)
     np.testing.assert_array_equal(again.whole, made.whole)

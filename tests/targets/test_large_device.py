@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.emit.cuda import device
-from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.emit.cuda.rolled_kernels import StateKernel
 
 pytestmark = pytest.mark.skipif(bool(device.unavailable_reason()), reason=device.unavailable_reason())
 TOLERANCE = {"float64": 1e-11, "float32": 1e-3}

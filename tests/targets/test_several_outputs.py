@@ -13,7 +13,7 @@ import pytest
 
 from bellcrank.build.compilation import Where
 from bellcrank.build.function_compilation import compile_graph
-from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.emit.cuda.rolled_kernels import StateKernel
 from bellcrank.graph import Graph
 from bellcrank.sim.linear.linearisation import prepare
 from large_paths import large_paths

@@ -15,7 +15,7 @@ import weakref
 import pytest
 
 import bellcrank as bc
-from bellcrank.emit.cores.multicore_kernel import ParallelKernel
+from bellcrank.emit.cores.target import ParallelKernel
 from cores import EVER, all_cpus, cut, same
 from waiting import wait
 

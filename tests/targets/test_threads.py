@@ -12,8 +12,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.cores import calibration
-from bellcrank.emit.cores.multicore_kernel import ParallelKernel
 from bellcrank.emit.cores.streams import fused_into, source
+from bellcrank.emit.cores.target import ParallelKernel
 from bellcrank.emit.llvm.host import host
 from bellcrank.errors import InputError
 from bellcrank.graph import trace

@@ -173,7 +173,6 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "cpu": {"llvm"},
         "cores": {"cpu", "llvm"},
         "cuda": {"cpu", "llvm"},
-        "wasm": {"cpu", "llvm"},
     },
     "sim": {
         "system": set(),

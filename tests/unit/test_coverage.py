@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.emit.c import c99
-from bellcrank.emit.cpu import kernel_module, recursion_module
+from bellcrank.emit.cpu import kernel_module, module_functions, recursion_module
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.emit.llvm.scheduling import Item, _StoreItems
 from bellcrank.errors import CompileError
@@ -108,12 +108,12 @@ def _shorter(statements: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_rows_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every output of a batch is transposed back to rows; once only the last of several was."""
-    outputs = kernel_module.output_sizes
+    outputs = module_functions.output_sizes
 
     def one_more(graph: Any) -> dict[str, int]:
         return outputs(graph) | {"out_other": 3}
 
-    monkeypatch.setattr(recursion_module.kernel_module, "output_sizes", one_more)
+    monkeypatch.setattr(module_functions, "output_sizes", one_more)
     with pytest.raises(CompileError, match='3 of 3 elements of "out_other"'):
         recursion_module._block_function(large(), recursion_module._loop_code(large(), 8, 8, "float64", "lanes"))
 

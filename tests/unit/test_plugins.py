@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bellcrank.content_digest.distributions import dependency_closure, distribution_files, file_stats, files_digest
+from bellcrank.content_digest.libraries import dependency_closure, distribution_files, file_stats, files_digest
 from prose import ROOT
 
 EXAMPLE = ROOT / "examples/plugin"

@@ -187,8 +187,7 @@ def target_of(where: Where, what: str) -> Target:
             return Cuda(where.dtype, where.waves)
         warn(f"{why} The CPU computes {what} instead.")
     if not isinstance(where.machine, str) or where.machine:
-        from bellcrank.emit.cores.multicore_kernel import machine
-        from bellcrank.emit.cores.target import Cores
+        from bellcrank.emit.cores.target import Cores, machine
 
         core_machine = machine(where.machine, where.processors, where.dtype)
         if where.threads > 1:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from bellcrank.dynamics import Quantity
 from bellcrank.emit.cpu.arguments import contains_symbols
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError, brief
-
-if TYPE_CHECKING:
-    from bellcrank.emit.cpu.kernel import Kernel
 
 
 def select_by_frame(q: Quantity, kernel: Callable[..., Kernel]) -> Callable[..., Any]:

@@ -96,7 +96,7 @@ def _split_machine_name(name: str) -> tuple[str, str | None]:
 
 
 def _threads_machine(numbers: str | None, kind: str) -> Machine:
-    from bellcrank.emit.cores import multicore_kernel as threads  # loads a compiler, to measure costs
+    from bellcrank.emit.cores import target as threads  # loads a compiler, to measure costs
 
     if kind:
         raise InputError(f'machine "threads" has costs measured on this computer; leave out kind "{kind}".')

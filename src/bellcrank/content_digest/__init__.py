@@ -3,8 +3,7 @@
 digests            values, containers, arrays, objects
 function_digests   functions, classes and modules, with the globals and closures that they use
 libraries          tell Python and installed libraries, identified by version, from code identified by its text;
-                   versions of this package and of the libraries below it
-distributions      files and versions of installed distributions; one digest of many files
+                   their files and versions; one digest of many files
 """
 
 from bellcrank.content_digest.digests import ContentDigest, UnidentifiedError, content_digest

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.emit.c.exported_program import CONSTANT_FIELDS, ExportedProgram
-from bellcrank.emit.wasm.module import LinkedModule, wasm_module
+from bellcrank.emit.wasm import LinkedModule, wasm_module
 from bellcrank.exporting.compilers import SOURCES
 from bellcrank.exporting.export_content import Export
 from bellcrank.graph import Graph

@@ -50,6 +50,11 @@ def _no_ports() -> Any:
     raise LookupError("this program was created without ports: the meaning of its numbers is not defined")
 
 
+def _index(name: str) -> Any:
+    """Return a property: the index in the state of a Program of the field `name`."""
+    return property(lambda program: program.layout.place(name), doc=f"Index of the field `{name}`.")
+
+
 @dataclass(frozen=True)
 class EventSpec:
     """An event: its name, its action (stop, record, switch), and the direction of the zero crossing of its function."""
@@ -167,30 +172,11 @@ class Program:
 
     # Indices of the flags in s.
 
-    @property
-    def live(self) -> int:
-        """Index of the flag `live`."""
-        return self.layout.place("live")
-
-    @property
-    def due(self) -> int:
-        """Index of the flag `due`."""
-        return self.layout.place("due")
-
-    @property
-    def hit(self) -> int:
-        """Index of the flag `hit`."""
-        return self.layout.place("hit")
-
-    @property
-    def input(self) -> int:
-        """Index of the field `input`."""
-        return self.layout.place("input")
-
-    @property
-    def fresh(self) -> int:
-        """Index of the flag `fresh`."""
-        return self.layout.place("fresh")
+    live = _index("live")
+    due = _index("due")
+    hit = _index("hit")
+    input = _index("input")
+    fresh = _index("fresh")
 
     def initial_states(self, y: Array, step: float, xp: Any = np, dtype: str = "float64") -> Any:
         """Return initial states for fixed steps without end and without rows; inputs hold until they are changed.

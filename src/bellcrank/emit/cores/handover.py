@@ -47,7 +47,6 @@ from bellcrank.emit.cores.handover_worker import (
     aborted_code,
     await_function,
     claim_offset,
-    clock_function,
     done_offset,
     pause_hint,
     polling_blocks,
@@ -55,6 +54,7 @@ from bellcrank.emit.cores.handover_worker import (
     wait_limit_code,
     worker_loop,
 )  # fmt: skip
+from bellcrank.emit.llvm.subroutines import clock_function
 
 
 def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
@@ -83,7 +83,7 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
             declared,
             "declare i32 @sched_yield()",
             "declare i32 @clock_gettime(i32, ptr)",
-            clock_function("darwin" in triple),
+            clock_function("internal i64 @clock() nounwind noinline", 6 if "darwin" in triple else 1),
             await_function(idle),
             revoke_idle_function(workers),
             finish_function(idle),

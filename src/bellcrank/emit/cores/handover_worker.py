@@ -121,20 +121,6 @@ done:
 }}"""
 
 
-def clock_function(darwin: bool) -> str:
-    """Return @clock, the monotonic time in ns; `darwin` selects the clock's number on macOS."""
-    return f"""define internal i64 @clock() nounwind noinline {{
-  %t = alloca [2 x i64]
-  %r = call i32 @clock_gettime(i32 {6 if darwin else 1}, ptr %t)
-  %s = load i64, ptr %t
-  %n.at = getelementptr i64, ptr %t, i64 1
-  %n = load i64, ptr %n.at
-  %s.n = mul i64 %s, 1000000000
-  %now = add i64 %s.n, %n
-  ret i64 %now
-}}"""
-
-
 def worker_loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
     """Return the native loop @worker_k, which returns after a long idle time or when it must stop.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores import handover_worker as shared
-from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu import kernel_module, module_functions
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.scheduling import Item, Tile, ancestors, chunks, input_tiles, items, order, trig_groups, unique
 from bellcrank.graph import Graph, Node
@@ -61,7 +61,7 @@ def fused_into(graph: Graph, dtype: str = "float64") -> dict[int, int]:
 
 
 def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
-    """Return the module as LLVM IR, without the Python entry; `@one` as in kernel_module.py, `@many` row by row.
+    """Return the module as LLVM IR, without the Python entry; `@one` as in module_functions.py, `@many` row by row.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
     ]
     bodies = [stream.function(f"stream_{p}") for p, stream in enumerate(streams)]
     title = f"{comment(f'{graph.name} on {schedule.machine.name}')}: {graph.count().arithmetic} operations, {dtype}"
-    arrays = kernel_module.array_names(graph)
-    workspace = kernel_module.workspace_text(streams[0].size, streams[0].w)
+    arrays = module_functions.array_names(graph)
+    workspace = module_functions.workspace_text(streams[0].size, streams[0].w)
     sizes = [stream.size * stream.w.align for stream in streams[1:]]
     return "\n".join(
         [
-            *kernel_module.module_head(title, width, dtype),
+            *module_functions.module_head(title, width, dtype),
             alone.function("state"),
-            kernel_module.state_function(graph, alone.size, alone.w, "alone"),
+            module_functions.state_function(graph, alone.size, alone.w, "alone"),
             *bodies,
             handover.definition(arrays, workspace, sizes, plan.size, triple),
         ]

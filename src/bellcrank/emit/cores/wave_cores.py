@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bellcrank.emit.cores import handover
 from bellcrank.emit.cores.handover_worker import LINE_BYTES, messages_start, shared_address
-from bellcrank.emit.cpu import kernel_module, recursion_module
+from bellcrank.emit.cpu import module_functions, recursion_module
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.wave_functions import Phase, Waves
 from bellcrank.graph.cells import ANGLES_CHANNEL
@@ -148,16 +148,16 @@ class WaveSharing:
     def source(self) -> str:
         """Return the module as LLVM IR, without the Python entry."""
         waves, r, processors = self.waves, self.waves.r, self.processors
-        arrays = kernel_module.array_names(r)
-        workspace = kernel_module.workspace_text(0, waves.w)
+        arrays = module_functions.array_names(r)
+        workspace = module_functions.workspace_text(0, waves.w)
         operations = f"{r.count().arithmetic} operations, {waves.lanes} lanes of {waves.dtype}"
         title = f"{comment(r.name)} on {processors} cores: {operations}"
         return "\n".join(
             [
-                *kernel_module.module_head(title, waves.lanes, waves.dtype),
+                *module_functions.module_head(title, waves.lanes, waves.dtype),
                 waves.text(),
                 recursion_module.checked_state_function(r, waves),
-                kernel_module.state_function(r, waves.size, waves.w, "alone"),
+                module_functions.state_function(r, waves.size, waves.w, "alone"),
                 f"@common = internal global [{waves.size * waves.w.bytes} x i8] zeroinitializer, align 64",
                 *(self.stream(me) for me in range(processors)),
                 handover.definition(arrays, workspace, [64] * (processors - 1), self.size, host().triple),

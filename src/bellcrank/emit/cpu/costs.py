@@ -27,7 +27,7 @@ import numpy as np
 
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
-from bellcrank.emit.cpu import deferred_batch
+from bellcrank.emit.cpu import kernel_module
 from bellcrank.emit.cpu.machine_code import Library
 from bellcrank.emit.llvm.host import compile_text, host
 from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
@@ -265,7 +265,7 @@ done:
 def _timer(g: Graph, dtype: str, single_state: bool) -> Callable[[], float]:
     """Return a function that measures the nanoseconds of one state, once at each call."""
     # Only the measured half is compiled.
-    half = deferred_batch.scalar_module if single_state else deferred_batch.batch_module
+    half = kernel_module.scalar_module if single_state else kernel_module.batch_module
     text = half(g, host().lanes(dtype), dtype)
     library = Library(compile_text(f"{text}\n{AGAIN_FUNCTION}" if single_state else text))
     rng = np.random.default_rng(0)

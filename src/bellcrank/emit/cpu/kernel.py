@@ -163,7 +163,7 @@ class Kernel(Arguments):
     code_size : int
         Bytes of machine code.
     rest : callable, optional
-        Function that returns the batch module (emit/cpu/deferred_batch.py) if the library lacks it.
+        Function that returns the batch module (emit/cpu/kernel_module.py) if the library lacks it.
     """
 
     schedule: Any = None

@@ -110,7 +110,7 @@ class Library:
         ctypes.c_void_p.from_address(self.address(name)).value = address
 
     def load_batch_module(self, object_code: bytes) -> int:
-        """Load the batch module `object_code` (deferred_batch.py) once, connect both modules; return its code size."""
+        """Load the batch module `object_code` (kernel_module.py) once, connect both modules; return its code size."""
         with self._batch_lock:  # code that another thread may be running is not loaded again
             if self._batch_library is None:
                 batch_library = Library(object_code)

@@ -18,7 +18,7 @@ import numpy as np
 
 from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.lanes import Writer, indented
-from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, begin_function, tick_routines
+from bellcrank.emit.llvm.subroutines import COPY_FUNCTION, begin_function, clock_function, tick_routines
 from bellcrank.graph import Program
 from bellcrank.quoting import comment
 
@@ -108,24 +108,10 @@ def source(program: Program, trig_width: int) -> tuple[str, int]:
     return "\n".join(parts), routines.slots
 
 
-def _clock_function(name: str, clock_id: int) -> str:
-    """Return the function that reads a clock of the system: 1 is monotonic, 3 the CPU time of the calling thread."""
-    return f"""define i64 @{name}(ptr %clock) nounwind {{
-  %ts = alloca [2 x i64], align 8
-  %rc = call i32 @clock_gettime(i32 {clock_id}, ptr %ts)
-  %s = load i64, ptr %ts, align 8
-  %n.at = getelementptr i64, ptr %ts, i64 1
-  %n = load i64, ptr %n.at, align 8
-  %sn = mul i64 %s, 1000000000
-  %t = add i64 %sn, %n
-  ret i64 %t
-}}"""
-
-
 CLOCK_FUNCTIONS = f"""declare i32 @clock_gettime(i32, ptr)
 declare i32 @clock_nanosleep(i32, i32, ptr, ptr)
-{_clock_function("real_now", 1)}
-{_clock_function("real_own", 3)}
+{clock_function("i64 @real_now(ptr %clock) nounwind", 1)}
+{clock_function("i64 @real_own(ptr %clock) nounwind", 3)}
 define void @real_sleep(ptr %clock, i64 %until) nounwind {{
   %ts = alloca [2 x i64], align 8
   %s = sdiv i64 %until, 1000000000

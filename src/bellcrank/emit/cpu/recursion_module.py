@@ -1,4 +1,4 @@
-"""Module of LLVM IR for a Recursion, or for a graph that calls some: `@one` and `@many` as in kernel_module.py.
+"""Module of LLVM IR for a Recursion, or for a graph that calls some: `@one` and `@many` as in module_functions.py.
 
 They surround the functions of subroutines.py. Arrays of a state have the layout that
 the loops need. Rows of a batch are first transposed into lanes in the workspace, tile by tile, and the results back;
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bellcrank.emit.cpu import kernel_module
+from bellcrank.emit.cpu import module_functions
 from bellcrank.emit.llvm import lanes
 from bellcrank.emit.llvm.lanes import Writer
 from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
@@ -59,36 +59,36 @@ def source(r: Graph, width: int, dtype: str) -> str:
     r.check_whole()
     code = scalar_code(r, width, dtype)
     parts = sum(len(g.cells) for g in recursions(r))
-    title = f"{kernel_module.operations_text(r)}, {parts} kinds of parts, {width} lanes of {dtype}"
+    title = f"{module_functions.operations_text(r)}, {parts} kinds of parts, {width} lanes of {dtype}"
     texts = [
-        *kernel_module.module_head(title, width, dtype),
+        *module_functions.module_head(title, width, dtype),
         code.text(),
         checked_state_function(r, code),
-        kernel_module.state_function(r, code.size, code.w),
-        kernel_module.writable_global(),
+        module_functions.state_function(r, code.size, code.w),
+        module_functions.writable_global(),
     ]
     if isinstance(code, Waves):
         texts.append(_row_loop(r))
     elif width > 1:
         block = _loop_code(r, width, width, dtype, "lanes")
         room = block.size + sum(math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values()))
-        texts += [block.text(), _block_function(r, block), kernel_module.batch_function(r, room, block.w)]
+        texts += [block.text(), _block_function(r, block), module_functions.batch_function(r, room, block.w)]
     return "\n".join(texts)
 
 
 def _row_loop(r: Graph) -> str:
     """Return @many that computes one state after the other, because the lanes are used within each."""
-    names = kernel_module.array_names(r)
+    names = module_functions.array_names(r)
     parameters = ", ".join(f"ptr %{n}, i64 %stride_{n}" for n in names)
     return f"""define i64 @many(i64 %n, {parameters}) nounwind {{
   br label %some
-{kernel_module.single_row_loop(names)}}}"""
+{module_functions.single_row_loop(names)}}}"""
 
 
 def checked_state_function(r: Graph, loops: Waves | _RoutineCode) -> str:
     """Return @state, which runs the `loops` of `r` and checks the inputs."""
-    args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *kernel_module.array_names(r)))
-    arrays = ", ".join(f"ptr %{n}" for n in kernel_module.array_names(r))
+    args = ", ".join(f"ptr noalias %{n}" for n in ("ws", *module_functions.array_names(r)))
+    arrays = ", ".join(f"ptr %{n}" for n in module_functions.array_names(r))
     return f"""{input_check(r, loops.w)}
 define internal i64 @state({args}) nounwind {{
   call void @{loops.tag}({args})
@@ -115,7 +115,7 @@ def input_check(r: Graph, w: Writer) -> str:
             texts.append(f"  %p.{tag} = getelementptr i8, ptr {array}, i64 {wide_count * wide.align}\n")
             text, label, rest_sum = _sum_loop(w, f"%p.{tag}", rest_count, label, rest_sum, tag)
             texts.append(text)
-    args = ", ".join(f"ptr %{n}" for n in kernel_module.array_names(r))
+    args = ", ".join(f"ptr %{n}" for n in module_functions.array_names(r))
     reduce = f"llvm.vector.reduce.fadd.{wide.mangled}"
     return f"""declare {w.element} @{reduce}({w.element}, {wide.type})
 define internal i64 @looked({args}) noinline nounwind {{
@@ -158,7 +158,7 @@ def _status_text(w: Writer, total: str) -> str:
 def _block_function(r: Graph, loops: _RoutineCode) -> str:
     """Return @block: rows to lanes, the loops, and lanes to rows."""
     w = loops.w
-    names = kernel_module.array_names(r)
+    names = module_functions.array_names(r)
     args = ", ".join([f"ptr noalias %{n}" for n in ("ws", *names)] + [f"i64 %stride_{n}" for n in names])
     sizes = [math.prod(shape) for shape in (*r.inputs.values(), *r.shapes.values())]
     arrays = list(zip(names, sizes, strict=True))
@@ -172,7 +172,7 @@ def _block_function(r: Graph, loops: _RoutineCode) -> str:
     for n, size in inputs:
         label = _transpose_array(w, lines, n, size, label, inwards=True)
     lines.append(f"  call void @{loops.tag}(ptr %ws, {', '.join(packed)})")
-    coverage = Coverage(r.name, {n: (size,) for n, size in kernel_module.output_sizes(r).items()})
+    coverage = Coverage(r.name, {n: (size,) for n, size in module_functions.output_sizes(r).items()})
     for n, size in outputs:
         label = _transpose_array(w, lines, n, size, label, inwards=False)
         coverage.note(n, range(0, size))

@@ -91,9 +91,9 @@ class Cpu:
 
     def _scalar_module(self, graph: Graph) -> str:
         """Return the module with the scalar code of a kernel, which is compiled at once."""
-        from bellcrank.emit.cpu import deferred_batch
+        from bellcrank.emit.cpu import kernel_module
 
-        return self.with_python_entry(deferred_batch.scalar_module(graph, host().lanes(self.dtype), self.dtype), graph)
+        return self.with_python_entry(kernel_module.scalar_module(graph, host().lanes(self.dtype), self.dtype), graph)
 
     def _batch_module(self, name: str, scalar_name: str, about: About) -> bytes:
         """Return the batch module of a kernel, from the cache or compiled now.
@@ -103,7 +103,7 @@ class Cpu:
         """
         if (cached_code := store.load(name)) is not None:
             return cached_code
-        from bellcrank.emit.cpu import deferred_batch
+        from bellcrank.emit.cpu import kernel_module
 
         graph = about.graph()
         if about.cached and object_key(self._scalar_module(graph)) != scalar_name:
@@ -113,7 +113,7 @@ class Cpu:
                 "bellcrank.kernel(...)."
             )
         with progress.progress_message(f"compiling {graph.name}, for batches"):
-            code = compile_text(deferred_batch.batch_module(graph, host().lanes(self.dtype), self.dtype))
+            code = compile_text(kernel_module.batch_module(graph, host().lanes(self.dtype), self.dtype))
         store.save(name, code)
         return code
 

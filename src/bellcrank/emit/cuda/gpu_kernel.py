@@ -1,7 +1,7 @@
 """GPU kernels: numpy arrays in and out with copies, GPU arrays in and out without copies.
 
 An array (rows, n) may be in row-major or column-major order. Subclasses do the computation: straight-line code
-(CudaKernel), rolled loops over link classes (state_kernel.py), or the whole GPU for each state (wave_kernel.py).
+(CudaKernel), or rolled loops over link classes with a thread or the whole GPU for each state (rolled_kernels.py).
 
 Straight-line code is fastest for column-major inputs (the states of one quantity are contiguous, as in the transpose of
 an (n, rows) array); the result is then column-major, too.

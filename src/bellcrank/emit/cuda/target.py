@@ -72,7 +72,7 @@ class Cuda:
 
             kind, code = "texts", layout_texts(_inline_calls(graph), self.dtype)
         elif self._has_parallel_runs(graph):
-            from bellcrank.emit.cuda.wave_kernel import pack_wave_text
+            from bellcrank.emit.cuda.rolled_kernels import pack_wave_text
 
             kind, code = "waves", pack_wave_text(code)
         else:
@@ -109,16 +109,14 @@ class Cuda:
 
     def load(self, code: Any, facts: Mapping[str, Any], about: About) -> Kernel:
         """Return the kernel for `code`, with its `facts` and its description `about`."""
+        if "texts" in facts:
+            return CudaKernel(about, code)
+        from bellcrank.emit.cuda import rolled_kernels  # imported here, because small mechanisms do not need it
+        from bellcrank.emit.cuda.lane_code import StateLoopCode
+
         if "waves" in facts:
-            from bellcrank.emit.cuda.wave_kernel import WaveKernel, unpack_wave_text
-
-            return WaveKernel(about, unpack_wave_text(code))
-        if "loops" in facts:
-            from bellcrank.emit.cuda.lane_code import StateLoopCode
-            from bellcrank.emit.cuda.state_kernel import StateKernel
-
-            return StateKernel(about, StateLoopCode(**code))
-        return CudaKernel(about, code)
+            return rolled_kernels.WaveKernel(about, rolled_kernels.unpack_wave_text(code))
+        return rolled_kernels.StateKernel(about, StateLoopCode(**code))
 
 
 def _inline_calls(graph: Graph) -> Graph:

@@ -15,7 +15,7 @@ from bellcrank.emit.cpu.xla import BUFFER_OFFSETS, XlaHandler, buffers, handler,
 from bellcrank.emit.cuda.device import DeviceFunction, driver_launch
 from bellcrank.emit.cuda.gpu_kernel import CudaKernel
 from bellcrank.emit.cuda.lane_code import LANES
-from bellcrank.emit.cuda.state_kernel import StateKernel
+from bellcrank.emit.cuda.rolled_kernels import StateKernel
 from bellcrank.emit.target import Shape
 
 API_OFFSETS = {

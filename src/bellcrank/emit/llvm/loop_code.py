@@ -297,7 +297,7 @@ class LoopCode:
             return self.values[x] if w is self.wide else _in_all_lanes(w, self.values[x])
         is_table = x.array[0] == "table"
         if w.lanes == self.w.lanes and not (is_table and w.lanes > 1):
-            return w.load(self._address(x), align=self.w.align)
+            return w.load(self._address(x))
         if w.lanes == self.w.lanes or not (lanes := self._lanes(x, w, counter)):
             return _in_all_lanes(w, self.w.load(self._address(x), w.element, w.bytes))
         if len(lanes) == 1:
@@ -312,7 +312,7 @@ class LoopCode:
         """Store the `value` of the lanes of `w` at element `x`; `counter` as for `read`."""
         lanes = [x] if w.lanes == self.w.lanes else self._lanes(x, w, counter)
         if len(lanes) == 1:
-            w.store(value, self._address(lanes[0]), align=self.w.align if w is self.w else self._alignment(w))
+            w.store(value, self._address(lanes[0]), align=self._alignment(w))
             return
         for lane, one in enumerate(lanes):
             scalar = w.let(f"extractelement {w.type} {value}, i64 {lane}")
@@ -320,7 +320,7 @@ class LoopCode:
 
     def _alignment(self, w: Writer) -> int:
         """Return the alignment of consecutive elements: runs begin with a vector, and turns anywhere."""
-        return w.align if w is self.wide else self.w.align
+        return (w if w is self.wide else self.w).alignment
 
     def _lanes(self, x: Element, w: Writer, counter: Variable | None) -> list[Element]:
         """Return the element of each lane: only the first one if they are consecutive, none if all are the same."""

@@ -50,6 +50,23 @@ end:
 }"""
 
 
+def clock_function(signature: str, clock_id: int) -> str:
+    """Return the function with this `signature` that reads the clock `clock_id` of the system, in ns.
+
+    On Linux, 1 is monotonic time and 3 the CPU time of the calling thread.
+    """
+    return f"""define {signature} {{
+  %ts = alloca [2 x i64], align 8
+  %rc = call i32 @clock_gettime(i32 {clock_id}, ptr %ts)
+  %s = load i64, ptr %ts, align 8
+  %n.at = getelementptr i64, ptr %ts, i64 1
+  %n = load i64, ptr %n.at, align 8
+  %sn = mul i64 %s, 1000000000
+  %t = add i64 %sn, %n
+  ret i64 %t
+}}"""
+
+
 @dataclass(frozen=True)
 class Routines:
     """Text of functions, and the workspace that they need."""

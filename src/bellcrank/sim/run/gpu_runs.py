@@ -18,9 +18,9 @@ import numpy as np
 
 from bellcrank.buffers import empty_buffer
 from bellcrank.emit.cuda.device import DeviceError, DeviceFunction, cupy, free_bytes, out_of_memory_error, release_pool
+from bellcrank.emit.cuda.rolled_kernels import affordable_blocks, allocate_workspace
 from bellcrank.emit.cuda.run_kernel import LargeRunKernel, RunKernel
 from bellcrank.emit.cuda.run_kernel_code import START_TICKS
-from bellcrank.emit.cuda.state_kernel import affordable_blocks, allocate_workspace
 from bellcrank.errors import warn
 from bellcrank.graph import Layout, Program
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION
