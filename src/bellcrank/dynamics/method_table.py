@@ -1,7 +1,7 @@
 """Table of methods: one row for each algorithm, shipped or registered.
 
 Every method is a file with a function for each quantity that it solves, f(tree, *inputs, **options), generic
-over the scalar type; kinematics.py is the simplest, aba.py the best known. Methods for the mass matrix only may share a
+over the scalar type; kinematics.py is the simplest, aba.py the best known. Methods for a single quantity may share a
 file; the table then names the function too. docs/methods/family.md explains how the methods are related.
 
 The table names the files without importing them: a cached kernel needs none of them, and any other kernel only those
@@ -71,16 +71,9 @@ SOURCES: dict[str, str] = {
 TABLE_WIDTH_COLUMNS = 100  # columns of the printed table
 
 
-def _load_module(file: Any) -> Any:
-    """Import a file of dynamics/ by its name, "file:function" for a mass matrix; return any other object unchanged."""
-    if not isinstance(file, str):
-        return file
-    name, _, function = file.partition(":")
-    module = import_module(f"bellcrank.dynamics.{name}")
-    if not function:
-        return module
-    mass_matrix = getattr(module, function)
-    return SimpleNamespace(mass_matrix=mass_matrix, __doc__=mass_matrix.__doc__)
+def _load_module(file: str) -> Any:
+    """Import a file of dynamics/ by its name."""
+    return import_module(f"bellcrank.dynamics.{file}")
 
 
 @dataclass(frozen=True)
@@ -165,8 +158,15 @@ class Method:
 
     @property
     def file(self) -> Any:
-        """Return the module (or other object) that has the method's functions."""
-        return _load_module(self.module)
+        """Return the module (or other object) that has the method's functions and its description."""
+        if not isinstance(self.module, str):
+            return self.module
+        name, _, function = self.module.partition(":")
+        module = _load_module(name)
+        if not function:
+            return module
+        only = getattr(module, function)
+        return SimpleNamespace(**{self.solves[0]: only}, __doc__=only.__doc__)
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the method's function called `name`: a quantity, or any other function in its file.
@@ -230,8 +230,8 @@ _ROWS = (
         "joint_coordinates", "historical.joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False,
     ),
     Method(
-        "joint_coordinates_recursive", "historical.joint_coordinates_recursive", ("forward_dynamics",), TREES,
-        "wehage1988", regrouped=False,
+        "joint_coordinates_recursive", "historical.joint_coordinates:recursive_forward_dynamics", ("forward_dynamics",),
+        TREES, "wehage1988", regrouped=False,
     ),
     Method(
         "absolute", "historical.absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE,
