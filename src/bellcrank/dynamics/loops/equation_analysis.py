@@ -1,7 +1,7 @@
 """Analysis of the loop equations: redundant constraints and mobility.
 
 The rank of the constraint Jacobian C is decided once, by the gap in its singular values in many assembled
-configurations (rank_decision.py); everything that follows uses that decision. Rows that are always a combination of
+configurations (constraint_values.py); everything that follows uses that decision. Rows that are always a combination of
 others are named, and the groups of dependent rows (rank.py); the mobility follows from the rank, and Gruebler's count,
 which does not consider geometry, is given for comparison.
 
@@ -38,17 +38,21 @@ from bellcrank.dynamics.loops.assembly import (
     search_assembly,
 )
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names, rows_by_loop
-from bellcrank.dynamics.loops.constraint_values import Array, Scales, displace, evaluate_constraints, natural_scales
-from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
-from bellcrank.dynamics.loops.rank_decision import (
+from bellcrank.dynamics.loops.constraint_values import (
     CLEAR_GAP_RATIO,
+    Array,
     BlockRank,
+    Scales,
     decide_ranks,
+    displace,
+    evaluate_constraints,
     independent_blocks,
+    natural_scales,
     pseudo_inverse,
     redundancy,
     total_rank,
 )
+from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
