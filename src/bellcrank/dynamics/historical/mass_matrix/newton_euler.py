@@ -10,7 +10,6 @@ from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
     fixed_frame,
     subtree_totals,
     subtrees,
-    transforms,
 )
 from bellcrank.dynamics.ltl_factorisation import TreeMatrix, axis_columns, pairwise_sum
 from bellcrank.dynamics.tree_sweeps import Vector
@@ -38,7 +37,10 @@ def oneb(tree: Tree, q: Vector) -> list[list[Scalar]]:
     Differences from the paper: the slides do not print it. Bodies before joint j are at rest and are left out; the
     terms with velocities are zero and folded, which is the first of the four redundancies that the slides remove.
     """
-    X = transforms(tree, q)
+    X = []
+    for link in tree.links:
+        step("X", link.name)
+        X.append(link.transform(q))
     Z = axis_columns(tree, q)
     bodies = [(link.inertia.m, link.inertia.centre, link.inertia.I_centre) for link in tree.links]
     A, outward = TreeMatrix(tree), subtrees(tree)
