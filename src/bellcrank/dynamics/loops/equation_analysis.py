@@ -161,7 +161,8 @@ class Analysis:
                 "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
                 "with all digits to close the loops"
             )
-        reasons += self.accuracy_warnings
+        reasons += [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]  # no clear gap
+        reasons += [self.inexact] if self.inexact else []
         if self.nv and not self.mobility:
             reasons.append(
                 "it cannot move: the loops leave no freedom. If it should, check axes that are nearly parallel and "
@@ -169,16 +170,6 @@ class Analysis:
                 f"{self.blocking_singular_value:.1e} of the strongest)"
             )
         return tuple(reasons)
-
-    @property
-    def accuracy_warnings(self) -> list[str]:
-        """Return reasons why results may be wrong: no clear rank, or accelerations that lose digits."""
-        return [*self.rank_warnings, *([self.inexact] if self.inexact else [])]
-
-    @property
-    def rank_warnings(self) -> list[str]:
-        """Return descriptions of loops without a clear gap in their singular values."""
-        return [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
 
     def _rank_warning(self, block: BlockRank) -> str:
         values = ", ".join(f"{x:.1e}" for x in block.around)
