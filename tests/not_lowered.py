@@ -27,8 +27,8 @@ NOT_LOWERED: dict[str, str] = {
         dynamics.loops.loop_requests: NEAR_BRANCH
         dynamics.loops.loop_layer: LEAST_CONDITIONING
         dynamics.loops.coordinate_partitioning: MAX_ELIMINATION_FACTOR PIVOT_SIZE_RATIO
-        dynamics.loops.rank_decision: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
         dynamics.loops.constraint_values: NEGLIGIBLE_RATIO ROUNDING_ELEMENT
+        dynamics.loops.constraint_values: RANK_CEILING CLEAR_GAP_RATIO SMALLEST_DIVISOR
         dynamics.segments: ZERO_PIVOT_RATIO
         dynamics.frame_pairs: MIN_DISTANCE_SQUARED
         emit.equations.polynomial: ROUNDING_TOLERANCE

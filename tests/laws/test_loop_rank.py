@@ -17,8 +17,8 @@ import bellcrank as bc
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import equation_analysis
 from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.constraint_values import CLEAR_GAP_RATIO, decide_ranks
 from bellcrank.dynamics.loops.loop_layer import LoopLayer
-from bellcrank.dynamics.loops.rank_decision import CLEAR_GAP_RATIO, decide_ranks
 from bellcrank.model import Mechanism
 from bellcrank.sim.settings import FORMS
 from dense_reference import accelerations, state

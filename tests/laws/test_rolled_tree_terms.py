@@ -11,7 +11,7 @@ from bellcrank import kernel, simulate, zoo
 from bellcrank.build import policy, rolled_tree_terms
 from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.loops import rank_decision
+from bellcrank.dynamics.loops import constraint_values
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
@@ -99,19 +99,19 @@ def test_block_results_equal_dense_ones() -> None:
     C = np.zeros((3, 11, 12))
     for rows, columns in (([0, 4, 7], [1, 2]), ([1, 2, 3, 9], [0, 5, 6, 11, 3]), ([5, 10], [8, 9])):
         C[:, np.array(rows)[:, None], columns] = rng.normal(size=(3, len(rows), len(columns)))
-    assert len(rank_decision.independent_blocks(C)) == 5  # two rows are zero
+    assert len(constraint_values.independent_blocks(C)) == 5  # two rows are zero
     rank = 8
     assert (np.linalg.matrix_rank(C) == rank).all()
-    assert np.abs(rank_decision.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
+    assert np.abs(constraint_values.pseudo_inverse(C, 1e-9) - np.linalg.pinv(C, rcond=1e-9)).max() < 1e-10
     U = np.linalg.svd(C)[0][:, :, rank:]
-    assert np.abs(rank_decision.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
+    assert np.abs(constraint_values.redundancy(C, rank) - U @ np.swapaxes(U, 1, 2)).max() < 1e-10
     added, b, x = np.array([0.1, 0.2, 0.3]), rng.normal(size=(3, 11)), np.zeros((3, 12))
     # damping relative to the mean of the diagonal, block by block
-    for rows, columns in rank_decision.independent_blocks(C):
+    for rows, columns in constraint_values.independent_blocks(C):
         part = C[:, rows[:, None], columns]
         N = part @ np.swapaxes(part, 1, 2)
         size = added * np.trace(N, axis1=1, axis2=2) / len(rows)
         N = N + size[:, None, None] * np.eye(len(rows))
         if len(columns):
             x[:, columns] = (np.swapaxes(part, 1, 2) @ np.linalg.solve(N, b[:, rows, None]))[..., 0]
-    assert np.abs(rank_decision.damped_step(C, added, b) - x).max() < 1e-10
+    assert np.abs(constraint_values.damped_step(C, added, b) - x).max() < 1e-10

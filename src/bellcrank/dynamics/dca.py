@@ -32,7 +32,7 @@ because a regrouped inertia need not be positive definite.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,7 +193,6 @@ class _Places:
 # -- the work of one place
 
 
-SegmentExchange = Generator[FromParent | FromChildren | Send, Any, Any]
 NO_TURN = SegmentRotation(Mat(ZERO, ZERO, ZERO), ZERO)
 EMPTY_SEGMENT = Segment(articulated_inertia(NO_INERTIA), NO_FORCE, FREE_END)
 NO_END = (NO_MOTION, ZERO_FORCE_SIX)

@@ -297,14 +297,11 @@ class UniversalSecondAxis(Kind):
 
     name, nq, nv, has_axis = "about x", 1, 1, False
     coordinates = ("angle",)
+    columns = (Motion(AXES[0], ZERO),)
 
     def transform(self, q: Vector) -> Transform:
         """Return the rotation by the angle `q`."""
         return Transform([Turn(0, cos(q[0]), sin(q[0]))])
-
-    def subspace(self, q: Vector) -> list[Motion]:
-        """Return the constant axis, for any `q`."""
-        return [Motion(AXES[0], ZERO)]
 
 
 def split_universal_joints(tree: Tree) -> tuple[Tree, dict[int, int]]:

@@ -91,11 +91,11 @@ class FlexibleLayer:
         still = [0.0] * tree.nv
         v, a = (*motion, still, still)[:2]
         modal = _modal_forces(replace(tree, gravity=ZERO) if name == "coriolis_torque" else tree, q, v, a)
-        elastic = list(still)
+        total = _add_vectors(rigid, modal)
         for body in tree.flexible if name == "inverse_dynamics" else ():
             for k, f in zip(body.v_index, body.passive(q, v), strict=True):
-                elastic[k] = elastic[k] - f
-        return _add_vectors(_add_vectors(rigid, modal), elastic)
+                total[k] = total[k] - f
+        return total
 
     def forward_dynamics(
         self, tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None

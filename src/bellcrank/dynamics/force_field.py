@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, FromParent, Send, Vector, accumulate_subtree, sweep
+from bellcrank.model.flexible_body import weighted_sum
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
@@ -43,9 +44,7 @@ def field_recursion(law: ForceLaw) -> Callable[[Body], BodyRecursion]:
         X, ground = body.X, body.ground
         R, p, V = yield FromParent((ground.R, ground.p, NO_MOTION))
         R, p = X.pose(R, p)
-        V = X.motion(V)
-        for s, k in zip(body.S, body.link.v_index, strict=True):
-            V = V + s * body.v[k]
+        V = weighted_sum(body.S, (body.v[k] for k in body.link.v_index), X.motion(V))
         yield Send((R, p, V))
         (total,) = yield from accumulate_subtree(body, X.force, field=_body_force(body.link, law, R, p, V))
         return [s.dot(total) for s in body.S]

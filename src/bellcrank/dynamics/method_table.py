@@ -1,8 +1,8 @@
 """Table of methods: one row for each algorithm, shipped or registered.
 
 Every method is a file with a function for each quantity that it solves, f(tree, *inputs, **options), generic
-over the scalar type; kinematics.py is the simplest, aba.py the best known. docs/methods/family.md explains how they are
-related.
+over the scalar type; kinematics.py is the simplest, aba.py the best known. Methods for a single quantity may share a
+file; the table then names the function too. docs/methods/family.md explains how the methods are related.
 
 The table names the files without importing them: a cached kernel needs none of them, and any other kernel only those
 through which it is traced.
@@ -16,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from itertools import zip_longest
 from textwrap import wrap
+from types import SimpleNamespace
 from typing import Any
 
 from bellcrank.errors import InputError, unknown
@@ -70,9 +71,9 @@ SOURCES: dict[str, str] = {
 TABLE_WIDTH_COLUMNS = 100  # columns of the printed table
 
 
-def _load_module(file: Any) -> Any:
-    """Import a file of dynamics/ by its name; return any other object that has functions unchanged."""
-    return import_module(f"bellcrank.dynamics.{file}") if isinstance(file, str) else file
+def _load_module(file: str) -> Any:
+    """Import a file of dynamics/ by its name."""
+    return import_module(f"bellcrank.dynamics.{file}")
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Method:
     """One method: the quantities it solves, the mechanisms it covers, and its source."""
 
     name: str
-    module: Any  # has a function for each quantity: the name of a file in dynamics/, or any object with attributes
+    module: Any  # a function for each quantity: a file in dynamics/, "file:function", or any object with attributes
     solves: tuple[str, ...]
     covers: MechanismClass
     source: str  # key of SOURCES, or a citation
@@ -157,8 +158,15 @@ class Method:
 
     @property
     def file(self) -> Any:
-        """Return the module (or other object) that has the method's functions."""
-        return _load_module(self.module)
+        """Return the module (or other object) that has the method's functions and its description."""
+        if not isinstance(self.module, str):
+            return self.module
+        name, _, function = self.module.partition(":")
+        module = _load_module(name)
+        if not function:
+            return module
+        only = getattr(module, function)
+        return SimpleNamespace(**{self.solves[0]: only}, __doc__=only.__doc__)
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the method's function called `name`: a quantity, or any other function in its file.
@@ -222,22 +230,24 @@ _ROWS = (
         "joint_coordinates", "historical.joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False,
     ),
     Method(
-        "joint_coordinates_recursive", "historical.joint_coordinates_recursive", ("forward_dynamics",), TREES,
-        "wehage1988", regrouped=False,
+        "joint_coordinates_recursive", "historical.joint_coordinates:recursive_forward_dynamics", ("forward_dynamics",),
+        TREES, "wehage1988", regrouped=False,
     ),
     Method(
         "absolute", "historical.absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE,
         "nikravesh1988", regrouped=False,
     ),
     # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
-    Method("oke", "historical.mass_matrix.oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),
-    Method("vke", "historical.mass_matrix.vke", MASS_QUANTITIES, ANY, "fijany1989", regrouped=False),
-    Method("oneb", "historical.mass_matrix.oneb", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
-    Method("vneb", "historical.mass_matrix.vneb", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method("oke", "historical.mass_matrix.kane:oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),
+    Method("vke", "historical.mass_matrix.kane:vke", MASS_QUANTITIES, ANY, "fijany1989", regrouped=False),
+    Method("oneb", "historical.mass_matrix.newton_euler:oneb", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
+    Method("vneb", "historical.mass_matrix.newton_euler:vneb", MASS_QUANTITIES, ANY, "fijany1989"),
     Method("ocrb", "historical.walker_orin", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
-    Method("vcrb", "historical.mass_matrix.vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
-    Method("vneb_parallel", "historical.mass_matrix.vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
-    Method("vcrb_parallel", "historical.mass_matrix.vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989"),
+    Method("vcrb", "historical.mass_matrix.composite_bodies:vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
+    Method("vneb_parallel", "historical.mass_matrix.newton_euler:vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method(
+        "vcrb_parallel", "historical.mass_matrix.composite_bodies:vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989",
+    ),
     # schaefer1992
     Method(
         "newton_euler_symbolic", "historical.newton_euler_symbolic", (*FORWARD_AND_MASS, *BIAS_QUANTITIES, "reactions"),

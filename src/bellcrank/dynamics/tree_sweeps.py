@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.dynamics.frame_pairs import spring_torque
-from bellcrank.model.flexible_body import FlexibleBody
+from bellcrank.model.flexible_body import FlexibleBody, weighted_sum
 from bellcrank.model.tree import Link, Tree
 from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, step
@@ -33,10 +33,7 @@ Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame on whic
 
 def subspace_motion(S: Sequence[Motion], rates: Vector) -> Motion:
     """Return S v, the motion due to `rates` along the columns of `S`."""
-    total = NO_MOTION
-    for s, rate in zip(S, rates, strict=True):
-        total = total + s * rate
-    return total
+    return weighted_sum(S, rates, NO_MOTION)
 
 
 def joint_elements(link: Link, x: Vector) -> list[Scalar]:

@@ -22,7 +22,7 @@ second order of n and dn. Regrouping (model/tree.py) changes h and I of the link
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ RELATIVE_ROUNDING = 1e-11
 Vector = Sequence[Scalar]
 Triples = tuple[Triple, ...]
 Matrices = tuple[Matrix, ...]
-Term = TypeVar("Term", Vec, SymMat, Force)
+Term = TypeVar("Term", Vec, SymMat, Force, Motion)
 
 
 @dataclass(frozen=True)
@@ -147,24 +147,27 @@ class FlexibleBody:
         n = self.coordinates(q)
         h, I = ZERO, SYM_ZERO
         for k, x in enumerate(n):
-            h = h + (self.A[k] + _sum(self.E[k], n) * 0.5) * x
-            I = I + (self.I1[k] + _sum(self.I2[k], n, SYM_ZERO)) * x
+            h = h + (self.A[k] + weighted_sum(self.E[k], n) * 0.5) * x
+            I = I + (self.I1[k] + weighted_sum(self.I2[k], n, SYM_ZERO)) * x
         return Inertia(0.0, h, I)
 
     def modal_momentum(self, q: Vector) -> list[Force]:
         """Return for each mode at positions `q` the momentum (Cr_k, Ct_k) of a unit modal velocity, about F."""
         n = self.coordinates(q)
-        return [Force(self.C0[k] + _sum(self.C1[k], n), self.A[k] + _sum(self.E[k], n)) for k in range(len(n))]
+        return [
+            Force(self.C0[k] + weighted_sum(self.C1[k], n), self.A[k] + weighted_sum(self.E[k], n))
+            for k in range(len(n))
+        ]
 
     def modal_momentum_rate(self, k: int, v: Vector) -> Force:
         """Return the rate of felt(q)[k] with the modal velocities of `v`."""
         dn = self.own_elements(v)
-        return Force(_sum(self.C1[k], dn), _sum(self.E[k], dn))
+        return Force(weighted_sum(self.C1[k], dn), weighted_sum(self.E[k], dn))
 
     def momentum_derivative(self, k: int, v: Vector) -> Force:
         """Return the derivative by coordinate `k` of the momentum of the modal velocities of `v`."""
         dn = self.own_elements(v)
-        return Force(_sum([row[k] for row in self.C1], dn), _sum([row[k] for row in self.E], dn))
+        return Force(weighted_sum([row[k] for row in self.C1], dn), weighted_sum([row[k] for row in self.E], dn))
 
     def inertia_derivatives(self, q: Vector) -> list[Inertia]:
         """Return the derivatives of `inertia` by each modal coordinate at positions `q`."""
@@ -172,7 +175,7 @@ class FlexibleBody:
         return [Inertia(0.0, f.lin, self._moments_derivative(k, n)) for k, f in enumerate(felt)]
 
     def _moments_derivative(self, k: int, n: Vector) -> SymMat:
-        half = _sum(self.I2[k], n, SYM_ZERO)
+        half = weighted_sum(self.I2[k], n, SYM_ZERO)
         return self.I1[k] + (half + half)
 
     def inertia_rate(self, q: Vector, v: Vector) -> Inertia:
@@ -184,7 +187,7 @@ class FlexibleBody:
 
     def momentum(self, q: Vector, v: Vector) -> Force:
         """Return the momentum of the modal velocities, about F, at positions `q` and velocities `v`."""
-        return _sum(self.modal_momentum(q), self.own_elements(v), NO_FORCE)
+        return weighted_sum(self.modal_momentum(q), self.own_elements(v), NO_FORCE)
 
     def kinetic_energy(self, q: Vector, v: Vector, V: Motion) -> Scalar:
         """Return the kinetic energy less that of the rigid body.
@@ -220,9 +223,9 @@ class FlexibleBody:
         for k, f in enumerate(felt):
             dI_k = self._moments_derivative(k, n)
             dh, L, dI = dh + f.lin * dn[k], L + f.ang * dn[k], dI + dI_k * dn[k]
-            ddh = ddh + f.lin * ddn[k] + _sum(self.E[k], dn) * dn[k]
-            dL = dL + f.ang * ddn[k] + _sum(self.C1[k], dn) * dn[k]
-            gyroscopic = _sum([self.C1[k][l] - self.C1[l][k] for l in range(len(n))], dn)
+            ddh = ddh + f.lin * ddn[k] + weighted_sum(self.E[k], dn) * dn[k]
+            dL = dL + f.ang * ddn[k] + weighted_sum(self.C1[k], dn) * dn[k]
+            gyroscopic = weighted_sum([self.C1[k][l] - self.C1[l][k] for l in range(len(n))], dn)
             inertial = f.lin.dot(m.a) + f.ang.dot(m.dw) + gyroscopic.dot(m.w) - 0.5 * m.w.dot(dI_k @ m.w)
             tau.append(dot(ddn, self.M[k]) + inertial)
         force = Force(dI @ m.w + m.w.cross(L) + dL, (m.w + m.w).cross(dh) + ddh)
@@ -291,9 +294,9 @@ def inertia_of(S: Array) -> Array:
     return np.asarray(np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S)
 
 
-def _sum(terms: Sequence[Term], n: Vector, zero: Any = ZERO) -> Term:
-    """Return the sum of `terms` times the numbers `n`."""
-    total: Term = zero
-    for term, x in zip(terms, n, strict=True):
+def weighted_sum(terms: Iterable[Term], weights: Iterable[Scalar], start: Any = ZERO) -> Term:
+    """Return `start` plus the `terms`, each times its weight of `weights`, in their order."""
+    total: Term = start
+    for term, x in zip(terms, weights, strict=True):
         total = total + term * x
     return total

@@ -124,27 +124,31 @@ class Frame:
     point: Triple = ORIGIN
 
 
-# Number of equations for each type of loop closure; the freedom left is six less this (or a relation of coordinates).
-EQUATIONS = {
-    "revolute": 5,
-    "prismatic": 5,
-    "cylindrical": 4,
-    "universal": 4,
-    "spherical": 3,
-    "planar": 3,
-    "fixed": 6,
-    "distance": 1,
-    "point_on_line": 2,
-    "ball_on_plane": 3,
-    "wheel_on_plane": 3,
-    "knife_edge": 1,
-    "point_on_surface": 1,
-    "point_on_curve": 2,
-    "gear": 1,
-    "rack": 1,
-    "combination": 1,
-    "cam": 1,
+MEET, ACROSS, PARALLEL, TWIST = ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), "twist"
+TOUCH = ("touch", "slip x", "slip y")
+# Names of the equations of each type of loop closure.
+EQUATION_NAMES: dict[str, tuple[str, ...]] = {
+    "revolute": (*MEET, *PARALLEL),
+    "prismatic": (*ACROSS, *PARALLEL, TWIST),
+    "cylindrical": (*ACROSS, *PARALLEL),
+    "universal": (*MEET, "square"),
+    "spherical": MEET,
+    "planar": ("off plane", *PARALLEL),
+    "fixed": (*MEET, *PARALLEL, TWIST),
+    "distance": ("length",),
+    "point_on_line": ACROSS,
+    "ball_on_plane": TOUCH,
+    "wheel_on_plane": TOUCH,
+    "knife_edge": ("slip",),
+    "point_on_surface": ("off surface",),
+    "point_on_curve": ("off curve y", "off curve z"),
+    "gear": ("ratio",),
+    "rack": ("ratio",),
+    "combination": ("sum",),
+    "cam": ("lift",),
 }
+# Number of equations for each type of loop closure; the freedom left is six less this (or a relation of coordinates).
+EQUATIONS = {kind: len(names) for kind, names in EQUATION_NAMES.items()}
 SHIPPED = dict(EQUATIONS)  # the table without user extensions
 COUPLINGS = ("gear", "rack")  # between the coordinates of two joints
 

@@ -28,7 +28,8 @@ from typing import Any
 
 from bellcrank.build.graphs import graph
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.historical.mass_matrix import column_parallel
+from bellcrank.dynamics.historical.mass_matrix.composite_bodies import vcrb_column_parallel
+from bellcrank.dynamics.historical.mass_matrix.newton_euler import vneb_column_parallel
 from bellcrank.graph import Graph, trace
 from bellcrank.papers import Result, Row
 from bellcrank.papers import operation_counts as papers
@@ -61,8 +62,8 @@ class ProcessorArray:
 ARRAYS = (
     ProcessorArray("VCRB_n2", METHODS["vcrb_parallel"].function("mass_matrix"), True),
     ProcessorArray("VNEB_n2", METHODS["vneb_parallel"].function("mass_matrix"), True),
-    ProcessorArray("VCRB_n", column_parallel.composite_bodies, False),
-    ProcessorArray("VNEB_n", column_parallel.newton_euler, False),
+    ProcessorArray("VCRB_n", vcrb_column_parallel, False),
+    ProcessorArray("VNEB_n", vneb_column_parallel, False),
 )
 
 

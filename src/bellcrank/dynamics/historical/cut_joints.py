@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.tree_sweeps import Vector, passive_torque
+from bellcrank.model.flexible_body import weighted_sum
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation
@@ -135,10 +136,7 @@ def drive_forces(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequ
     joint_drives, passive = [], passive_torque(tree, q, v)
     for link, working in zip(tree.links, W, strict=True):
         step("drive", link.name)
-        total = NO_FORCE
-        for w, k in zip(working, link.v_index, strict=True):
-            total = total + w * (tau[k] + passive[k])
-        joint_drives.append(total)
+        joint_drives.append(weighted_sum(working, (tau[k] + passive[k] for k in link.v_index), NO_FORCE))
     return joint_drives
 
 

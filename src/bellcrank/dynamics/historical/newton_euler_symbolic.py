@@ -42,19 +42,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.dynamics.historical import cut_joints
 from bellcrank.dynamics.historical.cut_joints import (
     ConstraintRow,
     add_joint_forces,
     constraints,
     drive_forces,
     mobilities,
+    multiplier_equations,
     total_joint_forces,
     world_reactions,
 )
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, applied_forces, body_jacobians, place_bodies
+from bellcrank.dynamics.historical.joint_coordinates import mass_matrix as mass_matrix  # the same product (6)
 from bellcrank.dynamics.historical.orthogonal_complement import inertia_matrix, project_forces
-from bellcrank.dynamics.ltl_factorisation import Rows, coordinate_names, full_matrix, solve
+from bellcrank.dynamics.ltl_factorisation import Rows, coordinate_names, solve
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, passive_torque, subspace_motion
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
@@ -87,12 +88,6 @@ def coriolis(tree: Tree, bodies: Sequence[PlacedBody], v: Vector) -> list[Force]
         A.append(Shift(body.d).acceleration(through))  # 2, w dw a
         kbar.append(body.M.newton_euler(A[-1]))  # 3
     return kbar
-
-
-def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
-    """Return the mass matrix of `tree` at positions `q`."""
-    bodies = place_bodies(tree, q)
-    return full_matrix(inertia_matrix(tree, body_jacobians(tree, bodies), [body.M for body in bodies]))  # 6
 
 
 def coriolis_torque(tree: Tree, q: Vector, v: Vector) -> list[Scalar]:
@@ -200,7 +195,7 @@ def equations(
     for i, link in enumerate(tree.links):
         step("qbar - kbar", link.name)
         free.append(inverse[i] @ (qbar[i] - kbar[i]))
-    N, right = cut_joints.multiplier_equations(tree, Qbar, inverse, free, [0.0] * len(Qbar))  # 7
+    N, right = multiplier_equations(tree, Qbar, inverse, free, [0.0] * len(Qbar))  # 7
     return Qbar, N, right, drive
 
 

@@ -14,12 +14,13 @@ from bellcrank.dynamics.loops.constraint_values import (
     Array,
     ConstraintValues,
     Scales,
+    damped_step,
     displace,
     ends_upright,
     evaluate_constraints,
     natural_scales,
+    pseudo_inverse,
 )
-from bellcrank.dynamics.loops.rank_decision import damped_step, pseudo_inverse
 from bellcrank.model.tree import Tree
 
 RESIDUAL_GOAL = 1e-12  # largest residual aimed at, relative to the natural size of its equation (constraint_values.py)

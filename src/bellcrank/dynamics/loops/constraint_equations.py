@@ -1,11 +1,27 @@
-"""Loop equations by kind of joint (nikravesh1989, section 2.3; table 6.1 of wong1991 for the joints).
+"""Loop equations by kind of joint (nikravesh1989, section 2.3; table 6.1 of wong1991 for the joints), and of contacts.
 
-Every equation is one of four, with its value, its row of C = D*B and its second derivative at zero joint acceleration:
+Every equation of a joint is one of four, with its value, its row of C = D*B and its second derivative at zero joint
+acceleration:
 
     along     a direction u and the vector d between the ends      u.d = 0
     square    a direction of one end and one of the other         u.w = 0
     distance  a length between the ends                           (d.d - l^2)/(2 l) = 0
     coupled   two coordinates                                     q_1 - k q_0 - c = 0
+
+Equations of rolling, knife-edge and surface contacts; all motions are relative to end a, in the common axes:
+
+    d, u, acc     from a to b, its velocity, its acceleration at zero joint acceleration
+    w, dw         angular velocity and acceleration of b
+    c             from b's origin to the point of contact; dc its rate
+
+    touching      n.d - r sqrt(1 - (n.s)^2) = 0      n: the plane's normal, s: the wheel's axle (a ball has none)
+    rolling       t.(u + w x c) = 0                  for two directions t of the plane
+    knife edge    t.u = 0                            t: across the blade, fixed in b
+    surface       F(d) = 0                           grad F.u = 0
+
+Rolling and the knife edge are nonholonomic: they constrain velocities only, so their value is 0 in every configuration,
+and Newton's method has nothing to correct there (J. I. Neimark, N. A. Fufaev. Dynamics of Nonholonomic Systems.
+American Mathematical Society, 1972).
 
 Solves: closure, closure_jacobian, closure_bias, with all equations, redundant or not, in the order of the loops.
 Mechanisms with loops. Work O(joints of each loop).
@@ -18,17 +34,18 @@ Mechanisms with loops. Work O(joints of each loop).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
+from typing import Any
 
 from bellcrank.dynamics.frame_pairs import Equation, FrameEnd, JacobianRow, Vector, frame_pair, jacobian_row
-from bellcrank.dynamics.loops.rolling_equations import ball, knife_edge, surface, wheel
 from bellcrank.errors import ModelError, unknown
 from bellcrank.jets import Jet, jet
 from bellcrank.model.function_text import evaluate_text
-from bellcrank.model.parts import Loop
+from bellcrank.model.parts import ACROSS, EQUATION_NAMES, MEET, PARALLEL, TOUCH, TWIST, Loop
 from bellcrank.model.tree import Tree
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import Scalar, sqrt, step
 from bellcrank.spatial.vector import AXES, ZERO, Vec
 
 
@@ -99,6 +116,119 @@ def distance_equation(a: FrameEnd, b: FrameEnd, length: Scalar) -> Equation:
     return Equation(value, jacobian, one * dd.dot(dd) + n.dot(b.a - a.a), n.dot(dd), (n, ZERO), (-n, ZERO))
 
 
+@dataclass(slots=True, eq=False)
+class RelativeMotion:
+    """Motion of b relative to a, in the common axes."""
+
+    d: Vec
+    u: Vec
+    w: Vec
+    acc: Vec
+    dw: Vec
+
+
+def relative_motion(a: FrameEnd, b: FrameEnd) -> RelativeMotion:
+    """Return the motion of end `b` relative to end `a`."""
+    d = b.p - a.p
+    u = b.u - a.u - a.w.cross(d)
+    w = b.w - a.w
+    acc = b.a - a.a - a.dw.cross(d) - a.w.cross(a.w.cross(d)) - a.w.cross(u) * 2.0
+    return RelativeMotion(d, u, w, acc, b.dw - a.dw - a.w.cross(w))
+
+
+def _velocity_equation(
+    a: FrameEnd, b: FrameEnd, motion: RelativeMotion, value: Scalar, t: Vec, c: Vec, dc: Vec, more: Scalar = 0.0
+) -> Equation:
+    """Return the equation t.(u + w x c) = 0; more: part of its derivative that is not in the accelerations."""
+    arm, back = c.cross(t), (motion.d + c).cross(t)
+    jacobian = jacobian_row(a, b, lambda s: -(t.dot(s.lin) + back.dot(s.ang)), lambda s: t.dot(s.lin) + arm.dot(s.ang))
+    bias = t.dot(motion.acc + motion.dw.cross(c) + motion.w.cross(dc)) + more
+    return Equation(value, jacobian, bias, t.dot(motion.u + motion.w.cross(c)), (t, arm), (-t, -back))
+
+
+def ball(a: FrameEnd, b: FrameEnd, loop: Loop) -> Sequence[Equation]:
+    """Return the equations of a ball on a plane.
+
+    Parameters
+    ----------
+    a
+        Plane, with normal z.
+    b
+        Ball.
+    loop
+        Its value is the radius.
+    """
+    motion, r = relative_motion(a, b), loop.value
+    c = a.z * (-1.0 * r)
+    touch = _velocity_equation(a, b, motion, a.z.dot(motion.d) - r, a.z, ZERO, ZERO)
+    return [touch, *(_velocity_equation(a, b, motion, 0.0, t, c, ZERO) for t in (a.x, a.y))]
+
+
+def wheel(a: FrameEnd, b: FrameEnd, loop: Loop) -> Sequence[Equation]:
+    """Return the equations of a thin wheel on a plane.
+
+    Parameters
+    ----------
+    a
+        Plane, with normal z.
+    b
+        Wheel, with axle z.
+    loop
+        Its value is the radius.
+    """
+    motion, r, n, s = relative_motion(a, b), loop.value, a.z, b.z
+    ds = motion.w.cross(s)
+    ns, dns = n.dot(s), n.dot(ds)
+    k = sqrt(1.0 - ns * ns)
+    m = (n - s * ns) * (1.0 / k)
+    dm = (s * dns + ds * ns) * (-1.0 / k) + m * (ns * dns / (k * k))
+    c, dc = m * (-1.0 * r), dm * (-1.0 * r)
+    touch = _velocity_equation(a, b, motion, n.dot(motion.d) - r * k, n, c, dc)
+    return [touch, *(_velocity_equation(a, b, motion, 0.0, t, c, dc) for t in (a.x, a.y))]
+
+
+def knife_edge(a: FrameEnd, b: FrameEnd, loop: Loop) -> Sequence[Equation]:
+    """Return the equation of a knife edge.
+
+    Parameters
+    ----------
+    a
+        Plane.
+    b
+        Blade, with y across.
+    loop
+        Not used.
+    """
+    motion, t = relative_motion(a, b), b.y
+    return [_velocity_equation(a, b, motion, 0.0, t, ZERO, ZERO, motion.w.cross(t).dot(motion.u))]
+
+
+def surface(a: FrameEnd, b: FrameEnd, loop: Loop) -> Sequence[Equation]:
+    """Return an equation for each function of the position of b in a's axes.
+
+    Parameters
+    ----------
+    a
+        End that carries the surface or curve.
+    b
+        Point on it.
+    loop
+        Its law has the functions.
+    """
+    motion = relative_motion(a, b)
+    turn = a.R.T
+    x, dx = list(turn @ motion.d), list(turn @ motion.u)
+    surface_equations = []
+    for law in loop.law.split("|"):
+        slope: list[Any] = []
+        for k in range(3):
+            slope.append(jet(evaluate_text(law, *(Jet(p, 1.0) if i == k else p for i, p in enumerate(x)))))
+        along = jet(evaluate_text(law, *(Jet(p, s) for p, s in zip(x, dx, strict=True))))
+        g = a.R @ Vec(*(s.d for s in slope))
+        surface_equations.append(_velocity_equation(a, b, motion, along.x, g, ZERO, ZERO, along.c))
+    return surface_equations
+
+
 # Equations of joints, by their names.
 PAIR_EQUATIONS: dict[str, Callable[[FrameEnd, FrameEnd], Equation]] = {
     **{name: partial(along_equation, u=e, carried=False) for name, e in zip("xyz", AXES, strict=True)},
@@ -110,8 +240,6 @@ PAIR_EQUATIONS: dict[str, Callable[[FrameEnd, FrameEnd], Equation]] = {
     "square": lambda a, b: angle_equation(a, b, a.z, b.x),
     "twist": lambda a, b: angle_equation(a, b, a.x, b.y),
 }
-MEET, ACROSS, PARALLEL, TWIST = ("x", "y", "z"), ("across x", "across y"), ("tilt about y", "tilt about x"), "twist"
-TOUCH = ("touch", "slip x", "slip y")
 LENGTHS = (*MEET, *ACROSS, *TOUCH, "off plane", "length", "slip", "off surface", "off curve y", "off curve z")
 # Equations between velocities, which do not constrain positions.
 NONHOLONOMIC = ("slip x", "slip y", "slip")
@@ -119,31 +247,23 @@ NONHOLONOMIC = ("slip x", "slip y", "slip")
 MakeEquations = Callable[[FrameEnd, FrameEnd, Loop], Sequence[Equation]]
 
 
-def _joint(*names: str) -> tuple[tuple[str, ...], MakeEquations]:
-    """Return a row of CLOSURES that consists of PAIR_EQUATIONS."""
-    return names, lambda a, b, loop: [PAIR_EQUATIONS[name](a, b) for name in names]
+def _pair_equations(names: Sequence[str], a: FrameEnd, b: FrameEnd, loop: Loop) -> list[Equation]:
+    return [PAIR_EQUATIONS[name](a, b) for name in names]
 
 
-# kind -> names of its equations, and the function that makes them
+# The functions that make the equations of closures that consist of other than PAIR_EQUATIONS.
+OTHER_EQUATIONS: dict[str, MakeEquations] = {
+    "distance": lambda a, b, loop: [distance_equation(a, b, loop.value)],
+    "ball_on_plane": ball,
+    "wheel_on_plane": wheel,
+    "knife_edge": knife_edge,
+    "point_on_surface": surface,
+    "point_on_curve": surface,
+}
+# kind -> names of its equations, and the function that makes them; None if they are between coordinates
 CLOSURES: dict[str, tuple[tuple[str, ...], MakeEquations | None]] = {
-    "spherical": _joint(*MEET),
-    "universal": _joint(*MEET, "square"),
-    "revolute": _joint(*MEET, *PARALLEL),
-    "fixed": _joint(*MEET, *PARALLEL, TWIST),
-    "cylindrical": _joint(*ACROSS, *PARALLEL),
-    "prismatic": _joint(*ACROSS, *PARALLEL, TWIST),
-    "planar": _joint("off plane", *PARALLEL),
-    "point_on_line": _joint(*ACROSS),
-    "distance": (("length",), lambda a, b, loop: [distance_equation(a, b, loop.value)]),
-    "ball_on_plane": (TOUCH, ball),
-    "wheel_on_plane": (TOUCH, wheel),
-    "knife_edge": (("slip",), knife_edge),
-    "point_on_surface": (("off surface",), surface),
-    "point_on_curve": (("off curve y", "off curve z"), surface),
-    "gear": (("ratio",), None),
-    "rack": (("ratio",), None),
-    "combination": (("sum",), None),
-    "cam": (("lift",), None),
+    kind: (names, partial(_pair_equations, names) if names[0] in PAIR_EQUATIONS else OTHER_EQUATIONS.get(kind))
+    for kind, names in EQUATION_NAMES.items()
 }
 SHIPPED = dict(CLOSURES)  # the table without registered closures
 

@@ -1,7 +1,7 @@
 """Analysis of the loop equations: redundant constraints and mobility.
 
 The rank of the constraint Jacobian C is decided once, by the gap in its singular values in many assembled
-configurations (rank_decision.py); everything that follows uses that decision. Rows that are always a combination of
+configurations (constraint_values.py); everything that follows uses that decision. Rows that are always a combination of
 others are named, and the groups of dependent rows (rank.py); the mobility follows from the rank, and Gruebler's count,
 which does not consider geometry, is given for comparison.
 
@@ -38,17 +38,21 @@ from bellcrank.dynamics.loops.assembly import (
     search_assembly,
 )
 from bellcrank.dynamics.loops.constraint_equations import equation_families, equation_names, rows_by_loop
-from bellcrank.dynamics.loops.constraint_values import Array, Scales, displace, evaluate_constraints, natural_scales
-from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
-from bellcrank.dynamics.loops.rank_decision import (
+from bellcrank.dynamics.loops.constraint_values import (
     CLEAR_GAP_RATIO,
+    Array,
     BlockRank,
+    Scales,
     decide_ranks,
+    displace,
+    evaluate_constraints,
     independent_blocks,
+    natural_scales,
     pseudo_inverse,
     redundancy,
     total_rank,
 )
+from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
 from bellcrank.dynamics.quantity_requests import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
@@ -157,7 +161,8 @@ class Analysis:
                 "parallel, or lengths that fit, except for the last digits are assumed to be exactly so; give them "
                 "with all digits to close the loops"
             )
-        reasons += self.accuracy_warnings
+        reasons += [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]  # no clear gap
+        reasons += [self.inexact] if self.inexact else []
         if self.nv and not self.mobility:
             reasons.append(
                 "it cannot move: the loops leave no freedom. If it should, check axes that are nearly parallel and "
@@ -165,16 +170,6 @@ class Analysis:
                 f"{self.blocking_singular_value:.1e} of the strongest)"
             )
         return tuple(reasons)
-
-    @property
-    def accuracy_warnings(self) -> list[str]:
-        """Return reasons why results may be wrong: no clear rank, or accelerations that lose digits."""
-        return [*self.rank_warnings, *([self.inexact] if self.inexact else [])]
-
-    @property
-    def rank_warnings(self) -> list[str]:
-        """Return descriptions of loops without a clear gap in their singular values."""
-        return [self._rank_warning(x) for x in self.blocks if x.ratio < CLEAR_GAP_RATIO]
 
     def _rank_warning(self, block: BlockRank) -> str:
         values = ", ".join(f"{x:.1e}" for x in block.around)

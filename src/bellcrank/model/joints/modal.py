@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.model.flexible_body import ModalNode
+from bellcrank.model.flexible_body import ModalNode, weighted_sum
 from bellcrank.model.kind import Kind
 from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, is_zero
@@ -73,37 +73,27 @@ class ModalJoint(Kind):
         s = 2.0 / (1.0 + b.dot(b))
         turning = db - b.cross(db)
         w, ang = turning * s, turning * -(s * s * b.dot(db))
-        velocity, acceleration = ZERO, ZERO
-        for k, rate in enumerate(v):
-            velocity = velocity + self._position_derivative(k, q) * rate
-            acceleration = (
-                acceleration + (self._position_derivative(k, v) - self._position_derivative(k, [0.0] * len(v))) * rate
-            )
+        velocity = weighted_sum((self._position_derivative(k, q) for k in range(len(v))), v)
+        still = [0.0] * len(v)
+        changes = (self._position_derivative(k, v) - self._position_derivative(k, still) for k in range(len(v)))
+        acceleration = weighted_sum(changes, v)
         if R is not None:
             velocity, acceleration = R.T @ velocity, R.T @ acceleration
         return Motion(ang, acceleration - w.cross(velocity))
 
     def _rodrigues_vector(self, q: Sequence[Scalar]) -> Vec:
         assert self.node is not None
-        b = ZERO
-        for turn, x in zip(self.node.turn, q, strict=True):
-            b = b + vec(turn) * (x * 0.5)
-        return b
+        return weighted_sum(map(vec, self.node.turn), (x * 0.5 for x in q))
 
     def _position_derivative(self, k: int, q: Sequence[Scalar]) -> Vec:
         """Return dp/dn_k."""
         assert self.node is not None
-        slope = vec(self.node.shift[k])
-        for second, x in zip(self.node.second[k], q, strict=True):
-            slope = slope + vec(second) * x
-        return slope
+        return weighted_sum(map(vec, self.node.second[k]), q, vec(self.node.shift[k]))
 
     def _position(self, q: Sequence[Scalar]) -> Vec:
         assert self.node is not None
-        p = ZERO
-        for k, x in enumerate(q):
-            p = p + (vec(self.node.shift[k]) + self._position_derivative(k, q)) * (x * 0.5)
-        return p
+        slopes = (vec(shift) + self._position_derivative(k, q) for k, shift in enumerate(self.node.shift))
+        return weighted_sum(slopes, (x * 0.5 for x in q))
 
 
 def _node_rotation(b: Vec) -> Mat | None:

@@ -22,22 +22,12 @@ from bellcrank.dynamics.ltl_factorisation import pairwise_sum
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
-from bellcrank.spatial.moves import Transform
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
 
 Levels = Sequence[Sequence[int]]
 
 
-def transforms(tree: Tree, q: Vector) -> list[Transform]:
-    """Return the transforms of `tree` at positions `q` from every parent's frame to the child's."""
-    result = []
-    for link in tree.links:
-        step("X", link.name)
-        result.append(link.transform(q))
-    return result
-
-
-def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
+def fixed_frame(tree: Tree, q: Vector, relative: bool = False) -> tuple[list[Mat], list[Vec]]:
     """Return R(i) from body i's axes to the fixed ones, and P(i) from its parent's origin to its own, in fixed axes.
 
     Parameters
@@ -46,12 +36,15 @@ def fixed_frame(tree: Tree, q: Vector) -> tuple[list[Mat], list[Vec]]:
         Kinematic tree of the mechanism.
     q
         Positions, nq elements.
+    relative
+        Use the axes of each body's parent instead of the fixed ones.
     """
     R: list[Mat] = []
     P: list[Vec] = []
     for link in tree.links:
         step("R", link.name)
-        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(R[link.parent], ZERO)
+        axes = IDENTITY if relative or link.parent < 0 else R[link.parent]
+        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(axes, ZERO)
         R.append(r)
         P.append(p)
     return R, P
@@ -91,13 +84,7 @@ def doubled_fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], l
     up
         As `doubling_ancestors` returns it.
     """
-    R: list[Mat] = []
-    P: list[Vec] = []
-    for link in tree.links:
-        step("R", link.name)
-        r, p = (IDENTITY, ZERO) if link.parent < 0 else link.transform(q).pose(IDENTITY, ZERO)
-        R.append(r)
-        P.append(p)
+    R, P = fixed_frame(tree, q, relative=True)
     for eta, low in enumerate(up):
         before = R
         R = []
