@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.dynamics.tree_sweeps import Body, BodyRecursion, FromParent, Send, Vector, accumulate_subtree, sweep
-from bellcrank.model.flexible_body import weighted_sum
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
-from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec
+from bellcrank.spatial.vector import NO_FORCE, NO_MOTION, Force, Mat, Motion, Vec, weighted_sum
 
 # (position, velocity, mass) of a centre of mass, in world axes -> force there, in world axes
 ForceLaw = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], Sequence[Scalar]]

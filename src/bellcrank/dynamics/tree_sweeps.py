@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.dynamics.frame_pairs import spring_torque
-from bellcrank.model.flexible_body import FlexibleBody, weighted_sum
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import Transform
-from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import IDENTITY, NO_FORCE, NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec, weighted_sum
 
 Vector = Sequence[Scalar]
 Wrenches = Sequence[Vector] | None  # one [force, moment] for each frame on which an external force acts

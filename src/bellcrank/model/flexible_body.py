@@ -22,16 +22,28 @@ second order of n and dn. Regrouping (model/tree.py) changes h and I of the link
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from bellcrank.model.parts import Array, Matrix, Triple, matrix, triple
 from bellcrank.scalar import Scalar, dot, ordered_sum
 from bellcrank.spatial.inertia import Inertia
-from bellcrank.spatial.vector import NO_FORCE, SYM_ZERO, ZERO, Acceleration, Force, Motion, SymMat, Vec, sym, vec
+from bellcrank.spatial.vector import (
+    NO_FORCE,
+    SYM_ZERO,
+    ZERO,
+    Acceleration,
+    Force,
+    Motion,
+    SymMat,
+    Vec,
+    sym,
+    vec,
+    weighted_sum,
+)
 
 # Relative to the largest entry of an array, smaller entries are rounding errors of the finite elements.
 RELATIVE_ROUNDING = 1e-11
@@ -39,7 +51,6 @@ RELATIVE_ROUNDING = 1e-11
 Vector = Sequence[Scalar]
 Triples = tuple[Triple, ...]
 Matrices = tuple[Matrix, ...]
-Term = TypeVar("Term", Vec, SymMat, Force, Motion)
 
 
 @dataclass(frozen=True)
@@ -292,11 +303,3 @@ def vee(X: Array) -> Array:
 def inertia_of(S: Array) -> Array:
     """Return moments of inertia from second moments of mass `S`: tr(S) 1 - S."""
     return np.asarray(np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S)
-
-
-def weighted_sum(terms: Iterable[Term], weights: Iterable[Scalar], start: Any = ZERO) -> Term:
-    """Return `start` plus the `terms`, each times its weight of `weights`, in their order."""
-    total: Term = start
-    for term, x in zip(terms, weights, strict=True):
-        total = total + term * x
-    return total

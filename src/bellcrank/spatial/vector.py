@@ -5,9 +5,9 @@ Elements that are the float 0.0 fold away when the scalar is a graph node, so sp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from bellcrank.scalar import Scalar
 
@@ -247,3 +247,14 @@ def euler_moment(I: SymMat, m: Acceleration) -> Vec:
         I.yy * dw.y + (I.xx - I.zz) * (w.x * w.z) + I.xy * K.c.y - I.yz * K.a.y + I.xz * (zz - xx),
         I.zz * dw.z + (I.yy - I.xx) * (w.x * w.y) - I.xz * K.b.z + I.yz * K.a.z + I.xy * (xx - yy),
     )
+
+
+Term = TypeVar("Term", Vec, SymMat, Force, Motion)
+
+
+def weighted_sum(terms: Iterable[Term], weights: Iterable[Scalar], start: Any = ZERO) -> Term:
+    """Return `start` plus the `terms`, each times its weight of `weights`, in their order."""
+    total: Term = start
+    for term, x in zip(terms, weights, strict=True):
+        total = total + term * x
+    return total

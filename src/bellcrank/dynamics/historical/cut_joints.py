@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.tree_sweeps import Vector, passive_torque
-from bellcrank.model.flexible_body import weighted_sum
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation
-from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, SymMat
+from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, SymMat, weighted_sum
 
 
 @dataclass(slots=True, eq=False)

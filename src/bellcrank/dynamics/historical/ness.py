@@ -84,6 +84,21 @@ def force_vector(tree: Tree, q: Vector, v: Vector, H: Sequence[Columns]) -> list
     return project_forces(tree, H, momentum_rates(tree, q, v))  # 3.34
 
 
+def accelerations(tree: Tree, M: Sequence[Vector], b: Vector) -> list[Scalar]:
+    """Return M^-1 b.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    M
+        Mass matrix, nv x nv.
+    b
+        Generalised forces, nv elements.
+    """
+    return solve(nonzero_triangle(M), b, coordinate_names(tree), divide=True)  # 3.39
+
+
 def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q`."""
     return full_matrix(inertia_matrix(tree, transformation(tree, q), central_inertias(tree)))
@@ -126,5 +141,4 @@ def forward_dynamics(
     """
     H = transformation(tree, q)
     M, f_v = full_matrix(inertia_matrix(tree, H, central_inertias(tree))), force_vector(tree, q, v, H)
-    b = right_hand_side(tree, q, v, tau, f_v, frames, wrench)  # 3.11
-    return solve(nonzero_triangle(M), b, coordinate_names(tree), divide=True)  # 3.39
+    return accelerations(tree, M, right_hand_side(tree, q, v, tau, f_v, frames, wrench))  # 3.11

@@ -98,6 +98,21 @@ def mass_matrix(tree: Tree, q: Vector) -> list[list[Scalar]]:
     return full_matrix(mass_matrix_triangle(tree, q))
 
 
+def accelerations(tree: Tree, q: Vector, Q: Vector) -> list[Scalar]:
+    """Return M^-1 Q.
+
+    Parameters
+    ----------
+    tree
+        Kinematic tree of the mechanism.
+    q
+        Positions, nq elements.
+    Q
+        Generalised forces, nv elements.
+    """
+    return solve(mass_matrix_triangle(tree, q), Q, coordinate_names(tree))
+
+
 def forward_dynamics(
     tree: Tree, q: Vector, v: Vector, tau: Vector, frames: Sequence[str] = (), wrench: Wrenches = None
 ) -> list[Scalar]:
@@ -118,5 +133,4 @@ def forward_dynamics(
     wrench
         [force, moment] for each of these frames, in world axes at its origin.
     """
-    Q = net_forces(tree, q, v, tau, frames, wrench)  # 2.1-2.3
-    return solve(mass_matrix_triangle(tree, q), Q, coordinate_names(tree))
+    return accelerations(tree, q, net_forces(tree, q, v, tau, frames, wrench))  # 2.1-2.3

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.model.flexible_body import ModalNode, weighted_sum
+from bellcrank.model.flexible_body import ModalNode
 from bellcrank.model.kind import Kind
 from bellcrank.process_state import evaluated_once
 from bellcrank.scalar import Scalar, is_zero
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
-from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import AXES, ZERO, Mat, Motion, Vec, vec, weighted_sum
 
 MODAL_PREFIX = "modal "
 
