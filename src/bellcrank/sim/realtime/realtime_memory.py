@@ -1,4 +1,4 @@
-"""What a drive shares with its native thread, and what it keeps: priority, clock, code, memory, and history.
+"""Data of a drive and its native thread: priority, clock, code, shared memory, and history.
 
 The thread gets a priority for real time, as far as permitted: a fixed priority, locked memory, a core of its own. It is
 pinned to a core only together with the priority. Without it, a pinned thread would have to wait for other programs on
