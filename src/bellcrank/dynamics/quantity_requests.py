@@ -6,11 +6,12 @@ All of this is decided before tracing, and therefore without importing the file 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.dynamics.method_table import METHODS, Method
 from bellcrank.dynamics.operation_counts import WORK
 from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES, Quantity, quantity
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.tree import Tree
 
@@ -38,6 +39,17 @@ class Request:
     actuated: tuple[str, ...] = ()  # actuated joints; the other joints of a mechanism with loops are passive
     packed: bool = False  # a symmetric matrix as its diagonal and the elements right of it, row by row
     reference: str = "aligned"  # point and axes in which the motion of the frame is expressed
+
+
+def checked_joint_names(name: str, actuated: Any) -> tuple[str, ...]:
+    """Return `actuated` as a tuple of joint names; raise an InputError if it is not a collection of names.
+
+    `name` is the quantity, for the message.
+    """
+    is_collection = isinstance(actuated, tuple | list | set | frozenset | dict)
+    if not is_collection or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
+    return tuple(actuated)
 
 
 def check_moving_body(mechanism: Mechanism) -> None:

@@ -18,10 +18,10 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from bellcrank.errors import ModelError, ReadError, check_known
+from bellcrank.errors import ModelError, unknown
 from bellcrank.formats.locked_joints import Lock, lock_joints
 from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
-from bellcrank.formats.urdf_loops import LoopFile, loop_file_closures, read_loops, retype_joints
+from bellcrank.formats.urdf_loops import LOOP_TAGS, LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
@@ -147,14 +147,17 @@ def read_urdf(
     if loop_file is not None:
         joints, loop_file_lines = retype_joints(loop_file, joints)
         reader.lines += loop_file_lines
-    closing = [
-        read_loops(robot, joints, links, reader.angles),
-        *([loop_file_closures(loop_file, links)] if loop_file is not None else []),
-    ]
+    closing = []
+    if any(e.tag in LOOP_TAGS for e in robot.children):
+        closing.append(read_loops(robot, joints, links, reader.angles))
+    if loop_file is not None:
+        closing.append(loop_file_closures(loop_file, links))
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
-    joints, lock_lines = lock_joints(joints, lock)
+    if not isinstance(lock, tuple) or lock:
+        joints, lock_lines = lock_joints(joints, lock)
+        reader.lines += lock_lines
     fixed_links = _fixed_to_ground(ground, joints)
-    lines = [*(_body_line(b, fixed_links) for b in bodies), *reader.lines, *lock_lines]
+    lines = [*(_body_line(b, fixed_links) for b in bodies), *reader.lines]
     lines += [*(line for c in closing for line in c.lines), *leftovers(robot)]
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
@@ -273,7 +276,8 @@ def _root_link(robot: XmlElement, bodies: Sequence[Body], joints: Sequence[Joint
     by_name = {b.name: b for b in bodies}
     for j, e in zip(joints, robot.children_named("joint"), strict=True):
         for end in (j.parent, j.child):
-            check_known("link", end, by_name, e.where, ReadError)
+            if end not in by_name:
+                raise e.error(unknown("link", end, by_name))
     children = {j.child for j in joints}
     roots = [b for b in bodies if b.name not in children]
     if not roots:

@@ -17,7 +17,13 @@ import numpy as np
 from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import part_checks
-from bellcrank.model.energy_check import TurningDirections, check_energy, has_planar_inertia, turning_directions
+from bellcrank.model.energy_check import (
+    TurningDirections,
+    check_digits,
+    check_energy,
+    has_planar_inertia,
+    turning_directions,
+)
 from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loop_checks import FrameEnds, check_couplings, check_loops, check_springs
@@ -39,6 +45,9 @@ from bellcrank.model.parts import (
 from bellcrank.parameters import Parameters, has_free, nominal
 
 WeldedPose = tuple[str, Array, Array]  # body, rotation and point in the body's frame
+# Distance (m) from which digits of the moments are checked: a body at a distance of d metres adds m d^2 about the other
+# axes, with rounding.
+FAR_METRES = 100.0
 UNMOVED_ROTATION, UNMOVED_POINT = np.eye(3), np.zeros(3)  # identical objects mark bodies that no weld has moved
 
 
@@ -89,7 +98,8 @@ def mechanism_of(
     welded = _WeldMerger(bodies, ground)
     for j in _parents_first(joints, ground, [b.name for b in bodies]):
         welded.add(j)
-    report_lines += [*welded.lines, *_inertia_warnings(bodies, welded, checks)]
+    doubtful = _doubtful_bodies(bodies)
+    report_lines += [*welded.lines, *(_inertia_warnings(doubtful, welded, checks) if doubtful else ())]
     final = [_merge_bodies(welded.merged_parts[j.child]) for j in welded.moving_joints]
     for b in final:
         part_checks.check_mass(b)
@@ -98,10 +108,11 @@ def mechanism_of(
     moving, mimic_lines = _resolve_mimics(welded.moving_joints, {j.name for j in joints}, checks)
     report_lines += mimic_lines
     placed = {f.name: f for f in _all_frames(frames, welded.poses)}
-    ends = FrameEnds({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.poses}, placed)
-    report_lines += check_loops(loops, ends, moving)
-    check_couplings(loops, moving)
-    report_lines += check_springs(springs, ends)
+    if loops or springs:
+        ends = FrameEnds({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.poses}, placed)
+        report_lines += check_loops(loops, ends, moving)
+        check_couplings(loops, moving)
+        report_lines += check_springs(springs, ends)
     mechanism = Mechanism(
         name=name,
         ground=ground,
@@ -114,7 +125,11 @@ def mechanism_of(
         flexible=tuple(body.seen_from(*welded.poses[body.body]) for body in flexible),
         outlines=tuple(outline.seen_from(welded.poses) for outline in outlines),
     )
-    report_lines += check_energy(mechanism)
+    plain = mechanism.at() if mechanism.parameters else mechanism
+    if (farthest := _farthest_part(plain)) > FAR_METRES:
+        report_lines += check_digits(plain, farthest)
+    if doubtful:
+        report_lines += check_energy(plain)
     given_parameters = Parameters(gravity, bodies, joints, frames, loops, springs)
     unused = [parameter for parameter in given_parameters if parameter not in mechanism.parameters]
     report_lines += [
@@ -230,6 +245,22 @@ def _parents_first(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) 
                 f'body "{b}" has no joint: nothing connects it to "{ground}". Add a joint, or remove the body.'
             )
     return order
+
+
+def _doubtful_bodies(bodies: Sequence[Body]) -> list[Body]:
+    """Return the bodies with a negative mass or an inertia that is impossible for a body that moves in space.
+
+    The others, and all that consist of them, have no negative kinetic energy in any motion (energy_check.py).
+    """
+    distinct = {(b.mass, b.inertia): b for b in bodies}  # identical bodies are examined once
+    defective = {key for key, b in distinct.items() if part_checks.find_inertia_defect(b) is not None}
+    return [b for b in bodies if (b.mass, b.inertia) in defective]
+
+
+def _farthest_part(m: Mechanism) -> float:
+    """Return the largest offset from frame to frame, m; the position of the roots on the ground has no effect."""
+    offsets = [*(b.com for b in m.bodies), *(j.point for j in m.joints if j.parent != m.ground)]
+    return max((math.hypot(*x) for x in offsets), default=0.0)
 
 
 def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) -> list[ReportLine]:
