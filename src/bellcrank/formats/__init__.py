@@ -17,8 +17,9 @@ from bellcrank.errors import InputError, ReadError, warn_deprecated
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
-from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, vector
+from bellcrank.formats.number_checks import vector
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.pose import RIGHT_ANGLES, AngleReader
 
 if TYPE_CHECKING:
     from bellcrank.formats.urdf_loops import LoopFile

@@ -20,12 +20,12 @@ import numpy as np
 
 from bellcrank.errors import ModelError, unknown
 from bellcrank.formats.locked_joints import Lock, lock_joints
-from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
 from bellcrank.formats.urdf_loops import LOOP_TAGS, LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine, matrix, triple
+from bellcrank.model.pose import RIGHT_ANGLES, AngleReader
 
 SHAPES_REASON = "shapes do not change the motion"
 # Tag -> why it is not used, and the level of the report line.

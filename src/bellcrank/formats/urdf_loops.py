@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ReadError, brief, check_known
-from bellcrank.formats.number_checks import AngleReader, axes_along
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.lazy_import import optional_import
 from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, matrix, triple
+from bellcrank.model.pose import AngleReader, axes_along
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.

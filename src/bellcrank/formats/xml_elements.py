@@ -18,9 +18,9 @@ from xml.sax.xmlreader import InputSource
 import numpy as np
 
 from bellcrank.errors import ReadError, unknown
-from bellcrank.formats.number_checks import AngleReader
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import ORIGIN, Array, ReportLine, Triple
+from bellcrank.model.pose import AngleReader
 
 MAX_DEPTH = 100  # no real robot file nests like that; a hostile one might
 
