@@ -110,7 +110,7 @@ NOT_LOWERED: dict[str, str] = {
     """,
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
-        dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
+        dynamics.method_table: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
         emit.cores.target: MIN_SPEEDUP
         emit.llvm.calls: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.policy import checked_joint_names
 from bellcrank.dynamics import Quantity
-from bellcrank.dynamics.quantity_requests import checked_joint_names
 from bellcrank.emit.cpu.arguments import contains_symbols
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.errors import InputError, brief
