@@ -157,7 +157,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.latex: ROW_WIDTH
         emit.equations.sheet: MAX_ENTRY_TERMS
         emit.equations.sheet: MAX_INLINE_SYMBOLS
-        graph.store_coverage: MAX_LISTED_ELEMENTS
+        graph.graph: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
         sim.realtime.deadlines: BAR_CHARACTERS
         sim.linear.linearisation: MAX_PRINTED_COLUMNS

@@ -25,7 +25,7 @@ from bellcrank.emit.llvm.register_allocation import (
 )
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.store_coverage import Coverage
+from bellcrank.graph.graph import Coverage
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
 
