@@ -17,13 +17,7 @@ import numpy as np
 from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import part_checks
-from bellcrank.model.energy_check import (
-    TurningDirections,
-    check_digits,
-    check_energy,
-    has_planar_inertia,
-    turning_directions,
-)
+from bellcrank.model.energy_check import check_digits, check_energy, has_planar_inertia, turning_directions
 from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loop_checks import FrameEnds, check_couplings, check_loops, check_springs
@@ -280,9 +274,8 @@ def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) 
     return part_checks.defect_lines([doubt for doubt in defects if doubt is not None])
 
 
-def _inertia_defect(
-    b: Body, place: WeldedPose, turns: Mapping[str, TurningDirections]
-) -> part_checks.InertiaDefect | None:
+def _inertia_defect(b: Body, place: WeldedPose, turns: Mapping[str, Array]) -> part_checks.InertiaDefect | None:
+    """Return the defect of a body, given the directions that each body can turn about, or None."""
     body, R, _ = place
     return part_checks.find_inertia_defect(
         b, has_planar_inertia(np.asarray(nominal(b.inertia), dtype=float), turns[body] @ nominal(R))
