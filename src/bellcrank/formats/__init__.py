@@ -161,8 +161,8 @@ def _loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile | N
         return None
     if loops is not True and not isinstance(loops, (str, os.PathLike)):
         raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
-    beside = [str(urdf.with_suffix(suffix)) for suffix in (".yaml", ".yml")]
-    for path in beside if loops is True else [os.fspath(loops)]:
+    paths = [str(urdf.with_suffix(x)) for x in (".yaml", ".yml")] if loops is True else [os.fspath(loops)]
+    for path in paths:
         if loops is True and not Path(path).is_file():
             continue
         data = robot_file_bytes(Path(path))
