@@ -6,19 +6,10 @@ are worth trying.
 
 from __future__ import annotations
 
-from bellcrank.dynamics.method_table import (
-    METHODS,
-    Method,
-    MethodTable,
-    applicable_methods,
-    candidates,
-    estimate,
-    method,
-    methods,
-)
+from bellcrank.dynamics.method_table import METHODS, Method, applicable_methods, candidates, estimate, method, methods
 from bellcrank.dynamics.quantities import QUANTITIES, Quantity, quantity, shape_of
 
 __all__ = [
-    "METHODS", "QUANTITIES", "Method", "MethodTable", "Quantity",
+    "METHODS", "QUANTITIES", "Method", "Quantity",
     "applicable_methods", "candidates", "estimate", "method", "methods", "quantity", "shape_of",
 ]  # fmt: skip

@@ -19,8 +19,8 @@ from difflib import get_close_matches
 import numpy as np
 
 from bellcrank.errors import ModelError, unknown
+from bellcrank.formats import urdf_loops
 from bellcrank.formats.locked_joints import Lock, lock_joints
-from bellcrank.formats.urdf_loops import LOOP_TAGS, LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
@@ -120,7 +120,7 @@ def read_urdf(
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
-    loop_file: LoopFile | None = None,
+    loop_file: urdf_loops.LoopFile | None = None,
 ) -> Mechanism:
     """Read a mechanism from the document `robot`.
 
@@ -145,13 +145,9 @@ def read_urdf(
     root = _root_link(robot, bodies, joints)
     links = [b.name for b in bodies]
     if loop_file is not None:
-        joints, loop_file_lines = retype_joints(loop_file, joints)
+        joints, loop_file_lines = urdf_loops.retype_joints(loop_file, joints)
         reader.lines += loop_file_lines
-    closing = []
-    if any(e.tag in LOOP_TAGS for e in robot.children):
-        closing.append(read_loops(robot, joints, links, reader.angles))
-    if loop_file is not None:
-        closing.append(loop_file_closures(loop_file, links))
+    closing = list(_closures(robot, loop_file, joints, links, reader.angles))
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
     if not isinstance(lock, tuple) or lock:
         joints, lock_lines = lock_joints(joints, lock)
@@ -165,6 +161,20 @@ def read_urdf(
         return mechanism_of(name, *parts, ground=ground, gravity=gravity, source=source, lines=lines, checks=check)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
+
+
+def _closures(
+    robot: XmlElement,
+    loop_file: urdf_loops.LoopFile | None,
+    joints: Sequence[Joint],
+    links: Sequence[str],
+    angles: AngleReader,
+) -> Iterator[urdf_loops.LoopClosures]:
+    """Yield the closed loops of the document and of the YAML file, where they have any."""
+    if any(e.tag in urdf_loops.LOOP_TAGS for e in robot.children):
+        yield urdf_loops.read_loops(robot, joints, links, angles)
+    if loop_file is not None:
+        yield urdf_loops.loop_file_closures(loop_file, links)
 
 
 @dataclass

@@ -82,18 +82,13 @@ def mechanism_of(
         Invalid names, topology or NaN, and a mass matrix with a negative eigenvalue, are always errors.
     """
     part_checks.checked_level(checks)
-    components = sequence_elements(gravity)
-    if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
-        raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
-    gravity = components
-    # After the check of the length, because a list may contain itself.
-    part_checks.check_finite(f'mechanism "{name}"', "gravity", gravity)
+    gravity = _checked_gravity(f'mechanism "{name}"', gravity)
     report_lines = [*lines, *_check_parts(bodies, joints, frames, ground)]
     welded = _WeldMerger(bodies, ground)
     for j in _parents_first(joints, ground, [b.name for b in bodies]):
         welded.add(j)
     doubtful = _doubtful_bodies(bodies)
-    report_lines += [*welded.lines, *(_inertia_warnings(doubtful, welded, checks) if doubtful else ())]
+    report_lines += [*welded.lines, *_inertia_warnings(doubtful, welded, checks)]
     final = [_merge_bodies(welded.merged_parts[j.child]) for j in welded.moving_joints]
     for b in final:
         part_checks.check_mass(b)
@@ -119,11 +114,7 @@ def mechanism_of(
         flexible=tuple(body.seen_from(*welded.poses[body.body]) for body in flexible),
         outlines=tuple(outline.seen_from(welded.poses) for outline in outlines),
     )
-    plain = mechanism.at() if mechanism.parameters else mechanism
-    if (farthest := _farthest_part(plain)) > FAR_METRES:
-        report_lines += check_digits(plain, farthest)
-    if doubtful:
-        report_lines += check_energy(plain)
+    report_lines += _energy_warnings(mechanism, bool(doubtful))
     given_parameters = Parameters(gravity, bodies, joints, frames, loops, springs)
     unused = [parameter for parameter in given_parameters if parameter not in mechanism.parameters]
     report_lines += [
@@ -133,6 +124,15 @@ def mechanism_of(
     # The parts are equal, so their parameters are not searched again.
     vars(reported)["parameters"] = mechanism.parameters
     return reported
+
+
+def _checked_gravity(where: str, gravity: Sequence[float]) -> Sequence[float]:
+    """Return the three numbers of `gravity`; raise a ModelError, which names `where`, for anything else."""
+    components = sequence_elements(gravity)
+    if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
+        raise ModelError(f"{where}: gravity is {brief(gravity)}; expected three numbers.")
+    part_checks.check_finite(where, "gravity", components)  # after the length, because a list may contain itself
+    return components
 
 
 def _is_not_scalar(x: object) -> bool:
@@ -251,14 +251,21 @@ def _doubtful_bodies(bodies: Sequence[Body]) -> list[Body]:
     return [b for b in bodies if (b.mass, b.inertia) in defective]
 
 
-def _farthest_part(m: Mechanism) -> float:
-    """Return the largest offset from frame to frame, m; the position of the roots on the ground has no effect."""
+def _energy_warnings(m: Mechanism, doubtful: bool) -> Iterator[ReportLine]:
+    """Yield warnings about distant parts, and about negative kinetic energy where inertias are `doubtful`."""
+    m = m.at() if m.parameters else m
+    # From frame to frame; the position of the roots on the ground has no effect.
     offsets = [*(b.com for b in m.bodies), *(j.point for j in m.joints if j.parent != m.ground)]
-    return max((math.hypot(*x) for x in offsets), default=0.0)
+    if (farthest := max((math.hypot(*x) for x in offsets), default=0.0)) > FAR_METRES:
+        yield from check_digits(m, farthest)
+    if doubtful:
+        yield from check_energy(m)
 
 
 def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) -> list[ReportLine]:
     """Return warnings about physically impossible inertias; raise a ModelError where `checks` is "error"."""
+    if not bodies:
+        return []
     turns = turning_directions(welded.moving_joints, welded.ground)
     valid_keys: set[tuple[object, ...]] = set()  # keys of valid bodies, which identical bodies share
     defects = []
