@@ -16,6 +16,7 @@ from bellcrank.emit.llvm.column_layout import ColumnUnits, divide_columns, outpu
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.columns import outline_columns
+from bellcrank.graph.loops.columns import ColumnLoop
 from bellcrank.scalar import columnwise
 
 N = 5
@@ -139,10 +140,12 @@ def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypat
 
 
 def test_tile_reads_only_earlier_values() -> None:
-    body = outline_columns(twice(8)).calls[0].body  # type: ignore[attr-defined]
+    (loop,) = outline_columns(twice(8)).calls[0].loops().body  # type: ignore[union-attr]
+    assert isinstance(loop, ColumnLoop)
+    body = loop.graph
     s = LLVMPrinter(body, 1, 1, "float64", [], called={})
     for most in (1, 3, 100):
-        found = tile_sums(body, s.inline, s.addends, most)
+        found = tile_sums(loop, s.inline, s.addends, most)
         order = [n for tile in found for group in tile for n in group]
         assert {n.serial for n in order} == {n.serial for n in body.nodes if n.op != "input" and not s.inline(n)}
         assert len(order) == len({n.serial for n in order})

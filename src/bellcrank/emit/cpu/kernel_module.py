@@ -155,7 +155,7 @@ def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) 
     if graph.tape.columnwise_notes:
         graph = outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
     calls = column_code.column_calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
-    sequence = items(graph, order(graph, _window_nodes(graph)), calls.written)
+    sequence = items(graph, order(graph, _window_nodes(graph), bool(graph.calls)), calls.written)
     return _printer(graph, 1, width, dtype, sequence, chunk, columns=calls)
 
 
@@ -184,9 +184,9 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
     if graph.calls:
         from bellcrank.emit.llvm.rematerialisation import rematerialise  # few graphs are so large
 
-        graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES))
+        graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES, late=True))
         calls = column_code.column_calls(graph, width, width, dtype, "block_")
-    sequence = items(graph, order(graph, _window_nodes(graph)), whole_matrices=bool(graph.calls))
+    sequence = items(graph, order(graph, _window_nodes(graph), bool(graph.calls)), whole_matrices=bool(graph.calls))
     return _printer(graph, width, width, dtype, sequence, chunk, columns=calls)
 
 

@@ -101,7 +101,7 @@ class LLVMPrinter:
         self.result_slots = SlotAllocator()  # slots of their results
         self.loop_argument_slots: dict[int, int] = {}  # loop over columns -> first slot of its arguments
         # node -> the loop it is passed to, and its position there.
-        self.argument_positions = call_argument_positions(chunks) if columns.codes else {}
+        self.argument_positions = call_argument_positions(chunks, columns) if columns.codes else {}
         self.free_slots: list[int] = []
         self.value_names: dict[int, str] = {}  # node -> value, in the chunk being printed
         self.check_terms: list[str] = []  # terms that the chunk adds to slot 0
