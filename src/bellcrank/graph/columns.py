@@ -2,8 +2,8 @@
 
 Products of an inverse with a matrix are the main case. A trace records them (scalar.columnwise), and the graph itself
 has every operation of every column. `outline_columns` returns the same graph with a call of `ColumnGraph` in place of
-such a part: the graph of one column, and the number of columns. As a loop (loops/columns.py) it has less code to fetch,
-and the columns of one state fill the vector lanes.
+such a part: a loop over the columns (loops/column_loop.py). Targets that emit it have less code to fetch, and the
+columns of one state fill the vector lanes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.graph.graph import Array, Count, Graph, Shape, mapped_outputs, structure, trace
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.loop_graph import LoopGraph
-from bellcrank.graph.loops.columns import column_loop
+from bellcrank.graph.loops.column_loop import ColumnLoop, column_loop
 from bellcrank.graph.loops.statements import LoopProgram
 from bellcrank.nodes.node import ColumnwiseNote, Node, Value
 from bellcrank.nodes.tape import Tape
@@ -29,44 +29,38 @@ MIN_ADJACENT_COLUMNS = 4  # adjacent columns that are stored together
 
 
 class ColumnGraph(LoopGraph):
-    """x[:, k] = body(shared, given[:, k]), for k below `number`; `body` has one input and one output, x and y."""
+    """x[:, k] = y of the graph of the `loop` from (shared, given[:, k]), for every column k."""
 
-    body: Graph
-    number: int
+    loop: ColumnLoop
 
-    def __init__(self, body: Graph, shared: int, number: int) -> None:
-        inputs: dict[str, Shape] = {"shared": (shared,), "given": (len(body.elements) - shared, number)}
-        super().__init__(f"{body.name}s", inputs, {"x": (*body.shapes["y"], number)}, body=body, number=number)
-
-    @property
-    def shared(self) -> int:
-        """Number of elements that all columns share."""
-        return self.inputs["shared"][0]
+    def __init__(self, loop: ColumnLoop) -> None:
+        inputs: dict[str, Shape] = {"shared": (loop.shared,), "given": (loop.rows, loop.number)}
+        super().__init__(f"{loop.graph.name}s", inputs, {"x": (*loop.graph.shapes["y"], loop.number)}, loop=loop)
 
     def loops(self) -> LoopProgram:
         """Return the loop over all columns."""
-        return LoopProgram((column_loop(self.body, self.shared, self.number),), {}, {}, {})
+        return LoopProgram((self.loop,), {}, {}, {})
 
     @property
     def extent(self) -> str:
         """Number of columns, for messages."""
-        return f"{self.number} columns"
+        return f"{self.loop.number} columns"
 
     def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
         """Return the number of columns, that of shared elements, and the code of one; `known` as in `structure`."""
-        return type(self).__name__, self.number, self.shared, structure(self.body, known)
+        return type(self).__name__, self.loop.number, self.loop.shared, structure(self.loop.graph, known)
 
     def write_out(self) -> Graph:
         """Return the graph of all columns, one after the other."""
 
         def columns(shared: Array, given: Array) -> dict[str, Any]:
-            return {"x": np.stack([self.body.call(x=[*shared, *x])["y"] for x in given.T], axis=-1)}
+            return {"x": np.stack([self.loop.graph.call(x=[*shared, *x])["y"] for x in given.T], axis=-1)}
 
         return without_calls(trace(self.name, columns, self.inputs))
 
     def count(self) -> Count:
         """Count the operations of all columns."""
-        return Count({kind: self.number * n for kind, n in self.body.count().by_kind.items()})
+        return Count({kind: self.loop.number * n for kind, n in self.loop.graph.count().by_kind.items()})
 
 
 @dataclass(eq=False)
@@ -84,9 +78,9 @@ class _LiveColumns:
         Shared ones come first.
         """
         first, *others = (self.note.columns[k] for k in self.columns)
-        shared = [(False, i) for i, x in enumerate(self.note.shared) if isinstance(x, Node)]
         moving = [i for i, x in enumerate(first) if isinstance(x, Node) or any(c[i] != x for c in others)]
-        every = [*shared, *((True, i) for i in moving)]
+        every = [(False, i) for i, x in enumerate(self.note.shared) if isinstance(x, Node)]
+        every += [(True, i) for i in moving]
         used = {n.args[1] for n in self.trace_column(every).nodes if n.op == "input"}
         return [place for k, place in enumerate(every) if k in used]
 
@@ -116,7 +110,7 @@ class _LiveColumns:
 
     def column_graph(self) -> ColumnGraph:
         shared = sum(not own for own, _ in self.places)
-        return ColumnGraph(self.trace_column(self.places), shared, len(self.columns))
+        return ColumnGraph(column_loop(self.trace_column(self.places), shared, len(self.columns)))
 
 
 def _is_live(x: Value | None, live: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""LLVM IR of a loop over columns (graph/loops/columns.py) in tiles: several columns at once, and sums in registers.
+"""LLVM IR of a loop over columns (graph/loops/column_loop.py) in tiles: several columns at once, and sums in registers.
 
     void @name(ptr ws, ptr given, ptr x)     results to the workspace; in scalar code, to an output if they are one
 
@@ -23,7 +23,6 @@ import numpy as np
 
 from bellcrank.emit.llvm import lanes, register_allocation
 from bellcrank.emit.llvm.column_layout import (
-    ColumnCalls,
     OutputLayout,
     RowAssignment,
     SumTile,
@@ -32,14 +31,13 @@ from bellcrank.emit.llvm.column_layout import (
     output_layouts,
     tile_sums,
     visible_operands,
-    written_elements,
 )
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, constant_array
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.register_allocation import rebase
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.loops.columns import ColumnLoop
+from bellcrank.graph.loops.column_loop import ColumnLoop
 from bellcrank.nodes.node import Value
 
 # Processed together: vectors of columns in scalar code, columns in vector code.
@@ -105,20 +103,13 @@ class ColumnCode:
 
     def assign_rows(self, overwritable: Collection[int]) -> RowAssignment:
         """Assign rows to waiting sums and results; `overwritable` lists rows of arguments that may be overwritten."""
-        computed_once = len(self.units.begins) * self.units.size == self.loop.number
+        reusable = len(self.units.begins) * self.units.size == self.loop.number
         tile_values = [[x for group in tile for x in group] for tile in self.order]
         tile_inputs = [
             [a for x in tile for a in self._loaded_nodes(x) if not self.loop.is_shared(a)] for tile in tile_values
         ]
-        return assign_rows(
-            self.loop.rows,
-            overwritable,
-            [*self.loop.graph.outputs["y"].flat],
-            tile_values,
-            tile_inputs,
-            computed_once,
-            self.loop.shared,
-        )
+        results = [*self.loop.graph.outputs["y"].flat]
+        return assign_rows(self.loop.rows, overwritable, results, tile_values, tile_inputs, reusable, self.loop.shared)
 
     @cached_property
     def printers(self) -> list[LLVMPrinter]:
@@ -146,14 +137,11 @@ class ColumnCode:
         """All tiles, after the results that need no computation."""
         return [[self.trivial_results], *self.sum_tiles] if self.trivial_results else [*self.sum_tiles]
 
-    def _operands(self, n: Node) -> list[Node]:
-        return visible_operands(n, self.printers[0].inline)
-
     def _loaded_nodes(self, x: Value) -> list[Node]:
         """Return the nodes that must be loaded for it."""
         if not isinstance(x, Node):
             return []
-        return [x] if x.op == "input" else self._operands(x)
+        return [x] if x.op == "input" else visible_operands(x, self.printers[0].inline)
 
     def text(self, slots: Sequence[int], assignment: RowAssignment | None = None) -> str:
         """Return the function; `slots` are those of the shared numbers in the workspace, `assignment` the rows."""
@@ -215,7 +203,7 @@ class ColumnCode:
         for i, x in enumerate(self.loop.graph.outputs["y"].flat):
             rows.setdefault(x, []).append(i)
         for n in (n for tile in self.sum_tiles for group in tile for n in group):
-            for a in self._operands(n):
+            for a in self._loaded_nodes(n):
                 if a.op != "input" and a is not added.get(n.serial):
                     self.waiting_sums.setdefault(a.serial, len(self.waiting_sums))
         for k, tile in enumerate(self.order):
@@ -359,8 +347,10 @@ class ColumnCode:
         w.store(w.let(f"extractelement {w.type} {value}, i64 {lane}"), address, w.element, w.bytes)
 
 
-def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> ColumnCalls:
-    """Return the functions of all loops over columns that `graph` calls; vector code leaves results in the workspace.
+def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> dict[int, ColumnCode]:
+    """Return the code of each loop over columns that `graph` calls, by the serial number of the call.
+
+    Vector code leaves results in the workspace.
 
     Parameters
     ----------
@@ -377,9 +367,17 @@ def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str =
     """
     layouts = output_layouts(graph) if lanes == 1 else {}
     loops = [(n.serial, s) for n in graph.nodes if n.op == "call" for s in n.args[0].loops().body]
-    codes = {
+    return {
         serial: ColumnCode(loop, layouts.get(serial), f"{prefix}columns{k}", lanes, width, dtype)
         for k, (serial, loop) in enumerate(loops)
         if isinstance(loop, ColumnLoop)
     }
-    return ColumnCalls(codes, layouts, written_elements(layouts.values()))
+
+
+def written_elements(codes: Mapping[int, ColumnCode]) -> dict[str, set[int]]:
+    """Return the elements of outputs that the loops `codes` store directly, by output."""
+    elements: dict[str, set[int]] = {}
+    for layout in (code.layout for code in codes.values()):
+        if layout is not None:
+            elements.setdefault(layout.array, set()).update(layout.elements)
+    return elements

@@ -1,9 +1,9 @@
 """Plan of a loop over columns: tiles of its sums, rows in which they wait, and where its results lie in outputs.
 
-A column (graph/loops/columns.py) consists of sums of products, each of a number that all columns share and a number of
-its own. Sums that are accumulated together, term by term, form a tile: while a number of the column is in a register,
-all sums of the tile add their term. No value stays in a register from tile to tile, so that a compiler has no reason to
-spill what lies in memory already. The order within a sum is not changed, and therefore neither is the result.
+A column (graph/loops/column_loop.py) consists of sums of products, each of a number that all columns share and a number
+of its own. Sums that are accumulated together, term by term, form a tile: while a number of the column is in a
+register, all sums of the tile add their term. No value stays in a register from tile to tile, so that a compiler has no
+reason to spill what lies in memory already. The order within a sum is not changed, and therefore neither is the result.
 
 Waiting sums and results overwrite rows that nothing reads any more, because such rows are in the nearest cache. A row
 has as many elements as there are columns; the first rows are the arguments of the loop. All columns pass through a tile
@@ -16,20 +16,16 @@ Where all results of a loop are elements of an output, it stores them there dire
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.graph import Graph, Node
 from bellcrank.graph.graph import Shape
-from bellcrank.graph.loops.columns import ColumnLoop
+from bellcrank.graph.loops.column_loop import ColumnLoop
 from bellcrank.nodes.node import Value
-
-if TYPE_CHECKING:
-    from bellcrank.emit.llvm.column_code import ColumnCode
 
 SumTile = list[list[Node]]  # operations, grouped by the number of the column that they read
 SumChain = list[Node]  # operations, each of which adds to the one before; only the last has other users
@@ -117,26 +113,6 @@ def _unit_starts(begin: int, end: int, size: int) -> list[int]:
     return [*range(begin, end - size, size), end - size]
 
 
-@dataclass(frozen=True)
-class ColumnCalls:
-    """Loops over columns that a graph calls, by the serial numbers of the calls."""
-
-    codes: Mapping[int, ColumnCode]
-    layouts: Mapping[int, OutputLayout]  # where they store results that are outputs
-    written: Mapping[str, set[int]]  # elements of outputs that they store directly
-
-
-NO_COLUMNS = ColumnCalls({}, {}, {})
-
-
-def written_elements(layouts: Iterable[OutputLayout]) -> dict[str, set[int]]:
-    """Return the elements of outputs that `layouts` cover, by output."""
-    elements: dict[str, set[int]] = {}
-    for p in layouts:
-        elements.setdefault(p.array, set()).update(p.elements)
-    return elements
-
-
 def output_layouts(graph: Graph) -> dict[int, OutputLayout]:
     """Return the layout of each call in `graph`, by serial number, if all its results are outputs and nothing else."""
     users: dict[int, int] = {}
@@ -156,16 +132,15 @@ def output_layouts(graph: Graph) -> dict[int, OutputLayout]:
         s: positions[0] for s, positions in output_positions.items() if len(positions) == 1 and not users.get(s)
     }
     layouts = {
-        call.serial: _output_layout(call.args[0].shapes, call_results, single_positions)
+        call.serial: _output_layout(call.args[0].shapes["x"], call_results, single_positions)
         for call, call_results in results.items()
     }
     return {serial: p for serial, p in layouts.items() if p is not None}
 
 
 def _output_layout(
-    shapes: Mapping[str, Shape], results: Mapping[int, Node], single_positions: Mapping[int, tuple[str, int]]
+    shape: Shape, results: Mapping[int, Node], single_positions: Mapping[int, tuple[str, int]]
 ) -> OutputLayout | None:
-    (shape,) = shapes.values()
     if len(results) < np.prod(shape) or any(n.serial not in single_positions for n in results.values()):
         return None
     positions = [single_positions[results[k].serial] for k in range(len(results))]

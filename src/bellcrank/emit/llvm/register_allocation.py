@@ -20,7 +20,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.emit.llvm.column_layout import ColumnCalls
 from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
 from bellcrank.quoting import symbol
@@ -107,16 +106,6 @@ def spills(
 def _uses_no_registers(item: Item, inline: Callable[[Node], bool]) -> bool:
     """Return True for items without register use: inline nodes, and matrices, which are stored from the workspace."""
     return (item.kind == "op" and inline(item.defines[0])) or (item.tile is not None and item.tile.is_matrix)
-
-
-def call_argument_positions(pieces: Sequence[Sequence[Item]], columns: ColumnCalls) -> dict[int, tuple[Node, int]]:
-    """Return the call and the position of each argument of the loops over `columns` in `pieces`, by serial."""
-    positions: dict[int, tuple[Node, int]] = {}
-    for call in (item.defines[0] for piece in pieces for item in piece if item.kind == "call"):
-        for i, x in enumerate(columns.codes[call.serial].loop.given(call)):
-            if isinstance(x, Node):
-                positions.setdefault(x.serial, (call, i))
-    return positions
 
 
 def matrix_elements(pieces: Sequence[Sequence[Item]]) -> set[int]:

@@ -19,21 +19,12 @@ class ColumnLoop(Loop):
 
     graph: Graph  # of one column
     shared: int  # number of elements of its input that all columns share: the first ones
+    rows: int  # number of the other elements: rows of the matrix `given`
 
     @property
     def number(self) -> int:
         """Number of columns."""
         return self.count.constant
-
-    @property
-    def rows(self) -> int:
-        """Number of rows of the matrix `given`."""
-        return len(self.graph.elements) - self.shared
-
-    @property
-    def results(self) -> int:
-        """Number of rows of the matrix of results."""
-        return self.graph.outputs["y"].size
 
     def is_shared(self, n: Node) -> bool:
         """Return whether the node `n` of the graph is an input that all columns share."""
@@ -51,7 +42,7 @@ def column_loop(graph: Graph, shared: int, number: int) -> ColumnLoop:
     def matrix(kind: str, name: str, rows: int) -> list[Element]:
         return [Element((kind, name), index_of(k).plus(number * i)) for i in range(rows)]
 
-    common = [Element(("in", "shared"), Index(i)) for i in range(shared)]
-    reads = *common, *matrix("in", "given", len(graph.elements) - shared)
+    counters, rows = (Counter(k, ZERO),), len(graph.elements) - shared
+    reads = *(Element(("in", "shared"), Index(i)) for i in range(shared)), *matrix("in", "given", rows)
     body = Block(graph, reads, tuple(enumerate(matrix("out", "x", graph.outputs["y"].size))))
-    return ColumnLoop(Index(number), (Counter(k, ZERO),), (), (body,), independent=True, graph=graph, shared=shared)
+    return ColumnLoop(Index(number), counters, (), (body,), independent=True, graph=graph, shared=shared, rows=rows)
