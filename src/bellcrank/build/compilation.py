@@ -166,7 +166,7 @@ class Where:
         if not whole or not 1 <= self.threads <= MAX_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
-        if isinstance(self.machine, np.ndarray):  # has no truth value, and is not a machine
+        if isinstance(self.machine, np.ndarray | memoryview):  # has no truth value, and is not a machine
             raise InputError(f'machine is {brief(self.machine)}; expected "threads" or a Machine.')
         if self.processors is not None and not self.machine:
             raise InputError('processors= needs machine="threads".')
