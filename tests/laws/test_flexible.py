@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics import METHODS, applicable_methods, kinematics
+from bellcrank.dynamics import METHODS, applicable_methods, kinematics, rnea
+from bellcrank.dynamics.flexible_layer import FORCE_QUANTITIES, FlexibleLayer
 from bellcrank.errors import InputError, ModelError
 from bellcrank.record.description import read_mechanism as from_plain
 from bellcrank.record.description import to_plain
@@ -97,6 +99,19 @@ def test_all_methods_are_one(base: str, quantity: str) -> None:
     results = [of(m, quantity, way, q, v, x) for way in ways]
     for way, found in zip(ways, results, strict=True):
         assert found == pytest.approx(results[0], rel=1e-10, abs=1e-10 * np.abs(results[0]).max()), way
+
+
+@pytest.mark.parametrize("quantity", FORCE_QUANTITIES)
+@pytest.mark.parametrize("base", ["revolute", "floating"])
+def test_layer_over_newton_euler_of_rigid_bodies_is_newton_euler_of_bodies_that_bend(base: str, quantity: str) -> None:
+    """Registered methods for rigid bodies are extended by this layer; rnea, extended by it, equals itself."""
+    m = arm(base)
+    q, v, a = (x.tolist() for x in random(m, 3))
+    inputs = {"inverse_dynamics": (q, v, a), "gravity_torque": (q,)}.get(quantity, (q, v))
+    layer = FlexibleLayer(partial(getattr, rnea), (quantity,))
+    expected = np.array(getattr(rnea, quantity)(m.tree, *inputs), float)
+    found = np.array(layer.function(quantity)(m.tree, *inputs), float)
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-10 * np.abs(expected).max())
 
 
 def test_more_than_five_methods_cover_bodies_that_bend() -> None:

@@ -77,6 +77,12 @@ def agree(m: Mechanism, said: list[tuple[str, str]], tolerance: float) -> None:
 )
 def test_mimic_joints_agree_with_straight_line_code(m: Mechanism, said: list[tuple[str, str]]) -> None:
     agree(m, [("forward_dynamics", "aba"), *said], 1e-10)
+
+
+@few(8)
+@given(trees(JOINTS, max_bodies=7, base="revolute", passive=True, armature=True, coupled=True))
+def test_articulated_bodies_with_mimic_joints_agree_with_the_mass_matrix(m: Mechanism) -> None:
+    """Between two joints of one coordinate are joints with axes of their own, which are eliminated before it is."""
     q, v, tau = (x.tolist() for x in m.random(2))
     close(aba.forward_dynamics(m.tree, q, v, tau), crba.forward_dynamics(m.tree, q, v, tau), 1e-10)
 

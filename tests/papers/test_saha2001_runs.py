@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from reruns import rerun
 
 import bellcrank as bc
-from bellcrank.papers import explicit_3r
+from bellcrank.papers import explicit_3r, saha
 
 
 def test_explicit_equations_of_the_planar_arm_keep_energy() -> None:
@@ -25,6 +27,37 @@ def test_explicit_equations_of_the_planar_arm_keep_energy() -> None:
         power = (energy(q + h * v, v + h * a) - energy(q - h * v, v - h * a)) / (2 * h)
         assert power == pytest.approx(tau @ v, abs=1e-6)
         np.testing.assert_allclose(explicit_3r.torque(q, v, a), tau, atol=1e-12)
+
+
+def test_difference_from_the_explicit_equations_shows_a_heavier_rod() -> None:
+    """A hundredth more mass in one rod changes accelerations by about a hundredth; equal arms by rounding only."""
+    arm = bc.zoo.planar3r().free("link2.mass")
+    assert saha._difference_of_accelerations(arm.at()) < 1e-11
+    heavier = arm.at({"link2.mass": 1.01 * arm.parameters["link2.mass"]})
+    assert 1e-3 < saha._difference_of_accelerations(heavier) < 0.1
+
+
+def test_scan_changes_one_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Masses and moments are halved and doubled, coordinates are moved by 0.1 and 0.3 m."""
+    arm, given = bc.zoo.stanford(), {}
+
+    class Scanned(Exception):
+        pass
+
+    def run(*_: object, parameters: dict[str, np.ndarray], **__: object) -> None:
+        given.update(parameters)
+        raise Scanned
+
+    monkeypatch.setattr(saha, "Simulator", lambda free: SimpleNamespace(run=run, free=free))
+    with pytest.raises(Scanned):
+        saha._scan_numbers(arm)
+    nominal = arm.free(*given).parameters
+    changed = np.array([x != nominal[name] for name, x in given.items()])
+    assert (changed.sum(axis=0) == 1).all()
+    factors = {round(y / nominal[n], 9) for n, x in given.items() if "mass" in n or "inertia" in n for y in x}
+    moves = {round(y - nominal[n], 9) for n, x in given.items() if "com" in n or "point" in n for y in x}
+    assert factors == {0.5, 1.0, 2.0}
+    assert moves == {-0.3, -0.1, 0.0, 0.1, 0.3}
 
 
 def test_planar_arm_matches_its_explicit_equations() -> None:

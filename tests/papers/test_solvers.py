@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.papers.operation_counts import evaluate_formula, published
+from bellcrank.papers.wong.comparison import _solve_random
 from bellcrank.papers.wong.systolic_solvers import (
     Cell,
     SystolicArray,
+    SystolicSolution,
     Words,
     back_substitution,
     factorise,
@@ -41,6 +43,18 @@ def test_exact_solutions(solver: str, n: int) -> None:
         A, b = system(n, seed)
         x = SOLVERS[solver](A, b).x
         assert [sum(a * y for a, y in zip(row, x, strict=True)) for row in A] == b
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 16])
+def test_compared_systems_are_positive_definite_and_solved(n: int) -> None:
+    systems = []
+
+    def solve(A: list[list[float]], b: list[float]) -> SystolicSolution:
+        systems.append(A)
+        return back_substitution(A, b)
+
+    assert _solve_random(solve, n)[1] < 1e-12
+    assert np.linalg.eigvalsh(systems[0]).min() > 0.0
 
 
 @settings(max_examples=40, deadline=None)

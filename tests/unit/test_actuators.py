@@ -159,6 +159,20 @@ def test_bad_numbers(make: Callable[[], Actuator], words: Sequence[str]) -> None
         assert word in str(error.value)
 
 
+@pytest.mark.parametrize("limit", [math.inf, 3.0])
+def test_pid_integrates_the_error_except_further_beyond_a_limit(limit: float) -> None:
+    """Within the limits the integral grows by the error; beyond one it only returns. Opposite states are opposite."""
+    pid = PID("a", kp=10.0, ki=5.0, kd=2.0, limit=limit)
+    for q, v, integral, command in np.random.default_rng(3).normal(size=(100, 4)).tolist():
+        e = command - q
+        wanted = 10.0 * e + 5.0 * integral - 2.0 * v
+        state = {"q": q, "v": v, "x": [integral], "command": command}
+        expected = 0.0 if abs(wanted) > limit and e * wanted > 0.0 else e
+        assert rates(pid, **state) == pytest.approx([expected])
+        opposite = {"q": -q, "v": -v, "x": [-integral], "command": -command}
+        assert (force(pid, **opposite), rates(pid, **opposite)) == (-force(pid, **state), [-rates(pid, **state)[0]])
+
+
 # ---- single actuators --------------------------------------------------------------------------------------------
 
 

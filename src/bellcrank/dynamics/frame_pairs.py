@@ -76,8 +76,8 @@ def frame_pair(tree: Tree, a: str, b: str, q: Vector, v: Vector | None) -> tuple
         Velocities, or None.
     """
     common = common_body(tree, a, b)
-    start = (tree.frames[tree.links[common].name][1].T, ZERO) if common >= 0 else tree.ground.pose(IDENTITY, ZERO)
-    start = start[0], -_anchor_point(tree, a, common, start)
+    turn = tree.frames[tree.links[common].name][1].T if common >= 0 else tree.ground.pose(IDENTITY, ZERO)[0]
+    start = turn, -_anchor_point(tree, a, common, turn)
     return _relative_end(tree, a, common, start, q, v), _relative_end(tree, b, common, start, q, v)
 
 
@@ -106,19 +106,18 @@ def last_carrier(tree: Tree, links: Sequence[int]) -> int:
     return carrier
 
 
-def _anchor_point(tree: Tree, frame: str, common: int, start: tuple[Mat, Vec]) -> Vec:
-    """Return the point on the common body relative to which the positions of the ends are computed.
+def _anchor_point(tree: Tree, frame: str, common: int, R: Mat) -> Vec:
+    """Return the point on the common body relative to which the positions of the ends are computed, in axes R.
 
     Only differences of positions matter. Relative to the origin of the world, the positions in a loop far away from it
     would be large numbers with small differences, and near singular configurations every digit counts.
     """
     body, _, p_frame = tree.frames[frame]
     if body == common:
-        R, p = start
-        return p + R @ p_frame
+        return R @ p_frame
     path = tree.path(body)
     first = path[-1] if common < 0 else path[path.index(common) - 1]
-    return tree.links[first].placement.pose(*start)[1]
+    return tree.links[first].placement.pose(R, ZERO)[1]
 
 
 def jacobian_row(

@@ -139,7 +139,7 @@ def _hidden_inertia(tree: Tree, q: Sequence[float], motion: Array) -> tuple[int,
     that seems to be without inertia.
     """
     ratio = carried_ratios(tree, q, np.diag(np.array(crba.mass_matrix(tree, list(q)), dtype=float)))
-    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio + MOVING_SHARE * motion, 0.0)))
+    k = int(np.argmax(np.where(motion > MOVING_SHARE, ratio, -1.0)))
     return k, float(ratio[k])
 
 

@@ -24,15 +24,14 @@ W = np.array([5 / 2, 3 / 2, 1 / 2])
 G = 9.81
 
 
-def _matrix_and_forces(theta: Array, dtheta: Array, m: float, length: float) -> tuple[Array, Array]:
+def _matrix_and_forces(theta: Array, dtheta: Array) -> tuple[Array, Array]:
     """Return the matrix and the remaining terms of the equations in absolute angles."""
     phi, dphi = np.cumsum(theta), np.cumsum(dtheta)
     differences = phi[:, None] - phi[None, :]
-    c = m * length**2 * C
-    return c * np.cos(differences), (c * np.sin(differences)) @ dphi**2 + m * length * W * G * np.cos(phi)
+    return C * np.cos(differences), (C * np.sin(differences)) @ dphi**2 + W * G * np.cos(phi)
 
 
-def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length: float = 1.0) -> Array:
+def acceleration(theta: Array, dtheta: Array, tau: Array) -> Array:
     """Return joint accelerations, rad/s^2.
 
     Parameters
@@ -43,17 +42,13 @@ def acceleration(theta: Array, dtheta: Array, tau: Array, m: float = 1.0, length
         Joint rates, (3,), rad/s.
     tau
         Joint torques, (3,), N m.
-    m
-        Mass of a rod, kg.
-    length
-        Length of a rod, m.
     """
-    matrix, forces = _matrix_and_forces(theta, dtheta, m, length)
+    matrix, forces = _matrix_and_forces(theta, dtheta)
     Q = tau - np.append(tau[1:], 0.0)
     return np.diff(np.linalg.solve(matrix, Q - forces), prepend=0.0)
 
 
-def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: float = 1.0) -> Array:
+def torque(theta: Array, dtheta: Array, ddtheta: Array) -> Array:
     """Return the joint torques for given accelerations, N m.
 
     Parameters
@@ -64,12 +59,8 @@ def torque(theta: Array, dtheta: Array, ddtheta: Array, m: float = 1.0, length: 
         Joint rates, (3,), rad/s.
     ddtheta
         Joint accelerations, (3,), rad/s^2.
-    m
-        Mass of a rod, kg.
-    length
-        Length of a rod, m.
     """
-    matrix, forces = _matrix_and_forces(theta, dtheta, m, length)
+    matrix, forces = _matrix_and_forces(theta, dtheta)
     Q = matrix @ np.cumsum(ddtheta) + forces
     return np.cumsum(Q[::-1])[::-1]
 

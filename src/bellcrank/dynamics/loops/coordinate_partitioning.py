@@ -26,8 +26,8 @@ LinearForm = dict[Any, Scalar]  # by index of an unknown, or by the name of a ri
 
 def choose_pivots(
     C: Array, pattern: Array | None = None, rank: LoopRank | None = None
-) -> tuple[list[tuple[int, int]], float]:
-    """Return (row, column) in the order of elimination, and the smallest pivot relative to the largest.
+) -> list[tuple[int, int]]:
+    """Return (row, column) in the order of elimination.
 
     Complete pivoting is used, but among pivots of nearly the same size the one with the least fill-in (Markowitz) goes
     first. Rows are scaled to unit length, or, if some of them can be left out (rank), by their usual size.
@@ -49,7 +49,6 @@ def choose_pivots(
     wanted = min(A.shape) if rank is None else rank.rank
     rows, columns = list(range(A.shape[0])), list(range(A.shape[1]))
     order: list[tuple[int, int]] = []
-    sizes: list[float] = []
     for _ in range(wanted):
         candidates = np.abs(A[np.ix_(rows, columns)])
         largest = candidates.max(initial=0.0)
@@ -63,13 +62,12 @@ def choose_pivots(
         i, j = np.unravel_index(best_flat, candidates.shape)
         r, c = rows[i], columns[j]
         order.append((r, c))
-        sizes.append(float(candidates[i, j]))
         rows.remove(r)
         columns.remove(c)
         factor = A[rows, c] / A[r, c]
         A[np.ix_(rows, columns)] -= np.outer(factor, A[r, columns])
         pattern_left[np.ix_(rows, columns)] |= np.outer(pattern_left[rows, c], pattern_left[r, columns])
-    return order, (min(sizes) / max(sizes) if sizes else 1.0)
+    return order
 
 
 def largest_null_space_element(C: Array, dependent: Sequence[int]) -> float:

@@ -263,8 +263,8 @@ def mesh(
         arm = atom_programs.general_arm(tape, range(what) if isinstance(what, int) else what)
     cell_program = write_program(arm, balanced, passed, solver)
     values, nodes = atom_programs.trace_program(tape, cell_program)
-    branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
-    topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
+    attached = [(b.parent, b.number) for b in arm.bodies if b.parent]
+    topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in attached])
     outputs = {}
     if solver:
         outputs["a"] = np.array([values[name] for name in solution_names(arm.n)], dtype=object)

@@ -322,7 +322,7 @@ class LoopClosure(Closure):
         sampled_runs = np.unique(np.linspace(0, len(y) - 1, min(len(y), SAMPLED_STATES)).astype(int))
         Cs = [C for C in self._jacobians(y[sampled_runs], parameters[sampled_runs]) if np.isfinite(C).all()]
         dependence_mask = self._dependence_mask(independent)
-        orders = {tuple(choose_pivots(C * dependence_mask, self.dynamics.analysis.pattern, rank)[0]) for C in Cs}
+        orders = {tuple(choose_pivots(C * dependence_mask, self.dynamics.analysis.pattern, rank)) for C in Cs}
         full_orders = sorted(order for order in orders if len(order) == rank.rank)
         if not full_orders:
             raise InputError(
@@ -516,7 +516,7 @@ class PartitionClosure(LoopClosure):
         The first partition is preferred if it is nearly as good, so that runs do not depend on earlier ones and use the
         coordinates of a stepper (multi_partition_program.py); then others that exist already.
         """
-        best = tuple(choose_pivots(C, self.dynamics.analysis.pattern, self.dynamics.rank)[0])
+        best = tuple(choose_pivots(C, self.dynamics.analysis.pattern, self.dynamics.rank))
         limit = max(SUFFICIENT_E, SUFFICIENT_E_RATIO * self.partition_cost(C, best))
         first = next(iter(self.dynamics.others.values()))
         if is_stable(C, first.part.order) and self.partition_cost(C, first.part.order) <= limit:

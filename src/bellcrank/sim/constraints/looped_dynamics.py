@@ -503,7 +503,7 @@ def looped_dynamics(
     method, loops = method_for_form(system, solver), analysis(m)
     C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
     C = C * loops.rank.natural(m.nv)
-    order = tuple(choose_pivots(C, loops.pattern, loops.rank)[0])
+    order = tuple(choose_pivots(C, loops.pattern, loops.rank))
     part = constrained_dynamics.CoordinatePartition(loops.rank, order)
     kind, rounds = FORM_CLASSES[solver.form], stage_iterations(integrator(solver.integrator).order)
     parts = system, method, (), integrals, implicit_forces(system, solver)

@@ -50,7 +50,7 @@ def chosen_partitions(dynamics: LoopedDynamics) -> list[LoopedDynamics]:
     tree = m.at().tree if m.parameters else m.tree
     q = reachable_configurations(tree, dynamics.analysis)
     Cs = evaluate_constraints(tree, q).C[:, list(rank.rows)] * rank.natural(m.nv)
-    best = [tuple(choose_pivots(C, dynamics.analysis.pattern, rank)[0]) for C in Cs]
+    best = [tuple(choose_pivots(C, dynamics.analysis.pattern, rank)) for C in Cs]
     frequent = Counter(order for order in best if len(order) == rank.rank).most_common(LARGEST_CANDIDATE_COUNT)
     orders = list(dict.fromkeys([dynamics.part.order, *(order for order, _ in frequent)]))
     cost = dynamics.closure.partition_cost
