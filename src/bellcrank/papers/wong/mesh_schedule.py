@@ -36,12 +36,17 @@ class Mesh:
     topology: Topology
     graph: Graph
     nodes: Mapping[str, tuple[Node, ...]]  # nodes of an atom, by its name
-    words: Mapping[str, int]  # length of a value in words; 0 for constants
+    scalars: Mapping[str, tuple[Node, ...]]  # words of a value; none for constants
 
     @property
     def n(self) -> int:
         """Number of joints."""
         return self.arm.n
+
+    @cached_property
+    def words(self) -> dict[str, int]:
+        """Length of each value in words; 0 for constants."""
+        return {value: len(scalars) for value, scalars in self.scalars.items()}
 
     @cached_property
     def index(self) -> dict[Cpu, int]:
@@ -201,16 +206,24 @@ class Mesh:
             return task_indices[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
 
         travels = {value for value, _ in self.message_routes}
+        makers = {
+            n.serial: (k, cpu) for k, (_, cpu, name, atom) in enumerate(entries) if atom for n in self.nodes[name]
+        }
         task_list = []
         for k, (_, cpu, name, atom) in enumerate(entries):
             if atom is None:
                 routes = {source(name, self.message_routes[name, cpu]): self.words[name]}
-                task_list.append(Task(k, f"{name} passes", (), routes, self.words[name]))
+                task_list.append(Task(k, f"{name} passes", (), routes, self.words[name], self.scalars[name]))
                 continue
             needs = {source(value, cpu): self.words[value] for value in atom.operands if self.words[value]}
-            gives = sum(self.words[value] for value in atom.results if value in travels)
-            task_list.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
-        return Tasks(self.graph.name, "atom", tuple(task_list)), tuple(self.index[cpu] for _, cpu, _, _ in entries)
+            sent = tuple(x for value in atom.results if value in travels for x in self.scalars[value])
+            for x in (*sent, *(a for n in self.nodes[name] for a in n.operands)):  # also of equal operations, made once
+                maker, made_on = makers.get(x.serial, (k, cpu))
+                if maker != k and made_on == cpu:
+                    needs.setdefault(maker, 1)
+            task_list.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), len(sent), sent))
+        todo = Tasks(self.graph.name, "atom", tuple(task_list), self.graph)
+        return todo, tuple(self.index[cpu] for _, cpu, _, _ in entries)
 
     def schedule(self, kind: str = "t800") -> Schedule:
         """Return the schedule on transputers.
@@ -262,12 +275,15 @@ def mesh(
     else:
         arm = atom_programs.general_arm(tape, range(what) if isinstance(what, int) else what)
     cell_program = write_program(arm, balanced, passed, solver)
-    values, nodes = atom_programs.trace_program(tape, cell_program)
+    traced = atom_programs.trace_program(tape, cell_program)
     branches = [(b.parent, b.number) for b in arm.bodies if b.parent not in (0, b.number - 1)]
     topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in branches])
     outputs = {}
     if solver:
-        outputs["a"] = np.array([values[name] for name in solution_names(arm.n)], dtype=object)
-    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
-    words = {name: sum(isinstance(x, Node) for x in atom_programs.scalars_of(value)) for name, value in values.items()}
-    return Mesh(arm, cell_program, topology, graph, nodes, words)
+        outputs["a"] = np.array([traced.values[name] for name in solution_names(arm.n)], dtype=object)
+    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, traced.tape)
+    scalars = {
+        name: tuple(x for x in atom_programs.scalars_of(value) if isinstance(x, Node))
+        for name, value in traced.values.items()
+    }
+    return Mesh(arm, cell_program, topology, graph, traced.nodes, scalars)
