@@ -317,8 +317,9 @@ def with_state(todo: Tasks, words: int) -> Tasks:
     words
         Number of values in the state.
     """
-    inputs = {} if todo.graph is None else todo.graph.inputs
-    state = tuple(x for name in ("q", "v") if name in inputs for x in todo.graph.tape.inputs(name, inputs[name]).flat)
+    g, state = todo.graph, tuple[Node, ...]()
+    if g is not None:
+        state = tuple(x for name in ("q", "v") for x in g.tape.inputs(name, g.inputs[name]).flat)
     first = Task(0, "state", (), {}, words, state, owns_inputs=True)
     later = [
         replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})

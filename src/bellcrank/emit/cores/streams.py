@@ -183,8 +183,8 @@ class StreamPlan:
         """
         needed: dict[int, set[int]] = {p: set() for p in self.threads}
         for task in self.schedule.tasks:
-            here = needed[self.schedule.where[task.index]]
-            here.update(x.serial for n in self._live_nodes(task.index) for a in n.operands for x in self._sent_values(a))
+            operands = (a for n in self._live_nodes(task.index) for a in n.operands)
+            needed[self.schedule.where[task.index]].update(x.serial for a in operands for x in self._sent_values(a))
         sent: dict[int, dict[int, Node]] = {}
         before = -1
         while (count := sum(map(len, sent.values()))) > before:  # what is passed on is needed, too

@@ -272,8 +272,8 @@ class ParallelKernel(Kernel):
                 return status
             if time.monotonic() > until:
                 raise CompileError(
-                    f"{self.signature.name}: the {team.processors} threads of {self._machine.name} did not come together "
-                    f"within {START_SECONDS:g} s. Other programs keep the cores busy; try again, or use "
+                    f"{self.signature.name}: the {team.processors} threads of {self._machine.name} did not start "
+                    f"together within {START_SECONDS:g} s. Other programs keep the cores busy; try again, or use "
                     'carrier="events".'
                 )
 

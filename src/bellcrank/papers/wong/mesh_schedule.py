@@ -21,8 +21,9 @@ from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.papers.wong import atom_programs
 from bellcrank.papers.wong.atom_programs import Atom, Cost, Cpu, MeshArm, MeshProgram, count_cost
+from bellcrank.papers.wong.mesh_tasks import MeshTasks
 from bellcrank.papers.wong.processor_assignment import solution_names, write_program
-from bellcrank.scheduling import Schedule, Task, Tasks, fixed_order_schedule
+from bellcrank.scheduling import Schedule, Tasks, fixed_order_schedule
 from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
 from bellcrank.text_table import Table
 
@@ -185,45 +186,9 @@ class Mesh:
     @cached_property
     def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
         """Tasks for atoms and for values that a processor forwards, with the processor of each task."""
-        passing = {
-            (value, sender)
-            for (value, _), sender in self.message_routes.items()
-            if (value, sender) in self.message_routes
-        }
-        entries: list[tuple[int, Cpu, str, Atom | None]] = [
-            (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
-            for cpu, atoms in self.program.atoms.items()
-            for atom in atoms
-        ]
-        entries += [(self.arrivals[value, cpu], cpu, value, None) for value, cpu in passing]
-        entries.sort(key=lambda t: (t[0], t[1], t[3] is None, t[2]))
-        task_indices = {(name, cpu): k for k, (_, cpu, name, _) in enumerate(entries)}
-
-        def source(value: str, cpu: Cpu) -> int:
-            """Return the task that supplies a value to a processor."""
-            while self.atoms[value].cpu != cpu and (value, cpu) not in passing:
-                cpu = self.message_routes[value, cpu]
-            return task_indices[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
-
-        travels = {value for value, _ in self.message_routes}
-        makers = {
-            n.serial: (k, cpu) for k, (_, cpu, name, atom) in enumerate(entries) if atom for n in self.nodes[name]
-        }
-        task_list = []
-        for k, (_, cpu, name, atom) in enumerate(entries):
-            if atom is None:
-                routes = {source(name, self.message_routes[name, cpu]): self.words[name]}
-                task_list.append(Task(k, f"{name} passes", (), routes, self.words[name], self.scalars[name]))
-                continue
-            needs = {source(value, cpu): self.words[value] for value in atom.operands if self.words[value]}
-            sent = tuple(x for value in atom.results if value in travels for x in self.scalars[value])
-            for x in (*sent, *(a for n in self.nodes[name] for a in n.operands)):  # also of equal operations, made once
-                maker, made_on = makers.get(x.serial, (k, cpu))
-                if maker != k and made_on == cpu:
-                    needs.setdefault(maker, 1)
-            task_list.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), len(sent), sent))
-        todo = Tasks(self.graph.name, "atom", tuple(task_list), self.graph)
-        return todo, tuple(self.index[cpu] for _, cpu, _, _ in entries)
+        routes = self.message_routes
+        of_mesh = MeshTasks(self.graph, self.program, self.atoms, self.nodes, self.scalars, routes, self.arrivals)
+        return of_mesh.tasks(), tuple(self.index[cpu] for _, cpu, _, _ in of_mesh.entries)
 
     def schedule(self, kind: str = "t800") -> Schedule:
         """Return the schedule on transputers.
