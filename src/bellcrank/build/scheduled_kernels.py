@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_PROGRAM_THREADS = 64  # threads; each spins while it waits
 FOREVER_SPINS = 2**60
+TINY = 1e-300  # for ratios of numbers that may be zero
 MAX_RELATIVE_DIFFERENCE = 1e-6  # of the results of a schedule of the same mechanism: rounding is far below
 
 
@@ -102,7 +103,7 @@ def check_is_of(schedule: Schedule, reference: Graph, state: dict[str, Any], wha
     pairs = zip(graph.evaluate(**state).values(), reference.evaluate(**state).values(), strict=True)
     for x, y in pairs:
         difference = float(np.max(np.abs(x - y), initial=0.0))
-        if not difference <= MAX_RELATIVE_DIFFERENCE * max(float(np.max(np.abs(y), initial=0.0)), 1e-300):
+        if not difference <= MAX_RELATIVE_DIFFERENCE * max(float(np.max(np.abs(y), initial=0.0)), TINY):
             raise InputError(
                 f"kernel: schedule is of {name}; at a random state its result differs by {difference:.2g} from that of "
                 f"{what}. Expected a schedule of the same mechanism: bc.schedule(mechanism, quantity, machine)."
