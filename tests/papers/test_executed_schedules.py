@@ -6,7 +6,7 @@ from reruns import rerun
 
 
 def test_programs_take_the_predicted_time() -> None:
-    papers, general, elsewhere = rerun("executed").tables
+    papers, general, _ = rerun("executed").tables
     for row in (*papers.rows, *general.rows):
         predicted, executed, difference = row[2], row[3], row[8]
         assert predicted == executed
