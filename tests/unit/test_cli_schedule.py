@@ -59,7 +59,7 @@ def test_json_is_the_schedule_and_files_need_an_option(folder: Path) -> None:
     assert (folder / "here.html").exists()
 
 
-def test_execution_adds_what_was_observed() -> None:
+def test_execution_adds_observed_figures() -> None:
     args = ("schedule", "excavator", "--machine", "mesh:2,2", "--kind", "t800", "--level", "cluster", "-m", "aba")
     s = bc.schedule(bc.zoo.excavator(), machine="mesh:2,2", kind="t800", level="cluster", method="aba")
     text = " ".join(good(*args, "--no-page", "--execute").split())
