@@ -198,8 +198,7 @@ def row_of(m: Any, quantity: str, method: str, dtype: str) -> Row:
     """Return counts, critical path and hashes of one graph; or the class of the error that refuses it."""
     import bellcrank as bc
     from bellcrank.build import graphs
-    from bellcrank.dynamics.quantities import QUANTITIES
-    from bellcrank.dynamics.quantity_requests import Request
+    from bellcrank.dynamics.quantities import QUANTITIES, Request
 
     frame = list(m.frames)[-1] if QUANTITIES[quantity].option == "frame" else ""
     try:

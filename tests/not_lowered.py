@@ -110,7 +110,7 @@ NOT_LOWERED: dict[str, str] = {
     """,
     "what the hardware is like, and costs on it; every value is right": """
         build.policy: FAR_TOO_LONG_RATIO MAX_BODY_NUMBERS
-        dynamics.quantity_requests: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
+        dynamics.method_table: COUPLED_MARGIN ESTIMATE_MARGIN QUICK_TRACE_OPERATIONS
         emit.cores.target: MIN_SPEEDUP
         emit.llvm.calls: INTERLEAVED_ANGLES
         emit.llvm.column_code: PARALLEL_COLUMNS PARALLEL_VECTORS
@@ -157,7 +157,7 @@ NOT_LOWERED: dict[str, str] = {
         emit.equations.latex: ROW_WIDTH
         emit.equations.sheet: MAX_ENTRY_TERMS
         emit.equations.sheet: MAX_INLINE_SYMBOLS
-        graph.store_coverage: MAX_LISTED_ELEMENTS
+        graph.graph: MAX_LISTED_ELEMENTS
         graph.user_code: MAX_LINE_CHARACTERS
         sim.realtime.deadlines: BAR_CHARACTERS
         sim.linear.linearisation: MAX_PRINTED_COLUMNS

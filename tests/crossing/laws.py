@@ -16,6 +16,7 @@ import numpy as np
 
 import bellcrank as bc
 from bellcrank.dynamics.loops.assembly import consistent_velocity
+from bellcrank.dynamics.loops.constraint_values import evaluate_constraints
 from bellcrank.sim.linear.operating_point import dependent_mask, displaced_positions, mechanism_at
 from bellcrank.sim.program import step_check
 from bellcrank.sim.system.observed_columns import nominals
@@ -252,7 +253,7 @@ def _cost(t: Any, q: Any, v: Any, x: Any, u: Any) -> Any:
 
 @law("gradient")
 def gradient(w: World, folder: Path) -> None:
-    """The gradient of a run by the scale of its start is the difference of two runs."""
+    """The gradient of a run by a change of its initial velocity is the difference of two runs."""
     adjoint = bc.Adjoint(w.system, _cost, _cost, w.how["integrator"], None, w.how.get("form"))
     q, v = w.start
     try:
@@ -260,12 +261,22 @@ def gradient(w: World, folder: Path) -> None:
     except RuntimeWarning as warning:  # said, and another form is named
         assert "no single choice of independent coordinates" in str(warning), warning  # noqa: PT017
         return
-    h = 1e-5
-    ends = [adjoint.run(SECONDS, q0=q, v0=(1.0 + e) * v, step=STEP).value for e in (h, -h)]
-    same(found.v0 @ _along(w, found, v), (ends[0] - ends[1]) / (2 * h), 2e-5, "along the start's velocity")
+    h, change = 1e-5, _velocity_change(w)
+    ends = [adjoint.run(SECONDS, q0=q, v0=v + e * change, step=STEP).value for e in (h, -h)]
+    same(found.v0 @ _along(w, found, change), (ends[0] - ends[1]) / (2 * h), 2e-5, "along a change of the velocity")
     if w.system.inputs:
         ends = [adjoint.run(SECONDS, q0=q, v0=v, step=STEP, inputs={"push": 0.1 + e}).value for e in (h, -h)]
         same(found.inputs["push"], (ends[0] - ends[1]) / (2 * h), 2e-5, "by the input")
+
+
+def _velocity_change(w: World) -> Array:
+    """Return a change of the initial velocity that keeps loops closed and prescribed joints on their motions."""
+    m, (q, v) = w.mechanism, w.start
+    if not w.system.motions:
+        return v
+    prescribed = np.eye(m.nv)[[m.columns[1].index(name) for name in w.system.motions]]
+    rows = np.concatenate([evaluate_constraints(m.tree, q).C, prescribed])
+    return np.ones(m.nv) - np.linalg.pinv(rows) @ (rows @ np.ones(m.nv))
 
 
 def _along(w: World, found: Any, v: Array) -> Array:

@@ -10,8 +10,7 @@ import numpy as np
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import applicable_methods
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import QUANTITIES, Request
 from cores import cheap
 from crossing.laws import same
 from crossing.schedules import follows

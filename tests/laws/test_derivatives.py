@@ -15,7 +15,7 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import derivatives, kinematics
 from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
-from bellcrank.model.joints.rigid_joints import Universal
+from bellcrank.model.kind import Universal
 from trees import few, trees
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ import bellcrank as bc
 from bellcrank.actuators import DCMotor
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, loop_graph, trace
-from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution, linear_system_loops
+from bellcrank.graph.linear_solve import LinearSystem, LUFactors, Substitution
 from bellcrank.model import Mechanism
 from bellcrank.sim.program import tree_dynamics
 from bellcrank.sim.run.simulator import Simulator
@@ -109,11 +109,11 @@ def test_loops_do_the_same(n: int) -> None:
     """The statements that targets print, executed one by one, give the same numbers."""
     A, b = system(n, 3)
     factors, solution = solving(n).calls[-2:]
-    found = evaluated(factors, linear_system_loops(factors), A=A)
+    found = evaluated(factors, factors.loops(), A=A)
     for name, array in factors.written.evaluate(A=A).items():
         close(found[name], array, 1e-14)
     given = {**found, "b": b}
-    close(evaluated(solution, linear_system_loops(solution), **given)["x"], np.linalg.solve(A, b), 1e-12)
+    close(evaluated(solution, solution.loops(), **given)["x"], np.linalg.solve(A, b), 1e-12)
 
 
 # -- implicit steps

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.actuators import PD
 from bellcrank.excavators.linkage_system import parts
+from bellcrank.forces import Contact, Plane, Sphere
 from trees import close, few, trees
 
 
@@ -223,3 +224,16 @@ def test_mechanism_without_freedom_rests_where_it_is(kinds: list[str]) -> None:
     assert not rest.failures
     assert not rest.solved
     assert bc.linearize(m, inputs=[]).B.shape == (0, 0)
+
+
+def test_stiff_contact_does_not_excuse_an_acceleration() -> None:
+    """A ball on a smooth slope never rests, however stiff the slope is; residuals were measured by its stiffness."""
+    b = bc.Builder("slope", gravity=(4.0, 0.0, -9.0))
+    b.body("cart", mass=0.1, inertia=(1.0, 1.0, 1.0))
+    b.body("ball", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    b.joint("up", "prismatic", "ground", "cart", axis=(1, 0, 1))
+    b.joint("back", "prismatic", "cart", "ball", axis=(-1, 0, 1))
+    m = b.build()
+    touch = Contact("touch", "ground", "ball", Plane(), Sphere(0.1), stiffness=1e9, friction=0.0)
+    with pytest.raises(bc.EquilibriumError, match="changes by"):
+        bc.equilibrium(bc.system(m, elements=[touch]), at={"up.q": np.sqrt(0.02)})

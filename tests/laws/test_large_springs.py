@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs, independent_loops, policy
 from bellcrank.dynamics import METHODS, shape_of
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import QUANTITIES, Request
 from bellcrank.graph import Graph
 from bellcrank.model import Mechanism, Spring
 from trees import close, few, trees

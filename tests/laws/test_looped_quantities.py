@@ -21,7 +21,7 @@ from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, 
 from bellcrank.dynamics.historical.free_bodies import place_bodies
 from bellcrank.dynamics.loops.constrained_dynamics import lagrange
 from bellcrank.dynamics.loops.loop_layer import LoopLayer, joint_forces
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.model import Mechanism, regrouped
 from loops import Closed, at_random, looped
 from trees import close, few

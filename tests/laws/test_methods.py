@@ -18,7 +18,8 @@ from bellcrank.dynamics import METHODS, QUANTITIES, Method, aba, applicable_meth
 from bellcrank.dynamics.historical import absolute_coordinates
 from bellcrank.dynamics.historical.cut_joints import constraints, drive_forces, total_joint_forces, world_reactions
 from bellcrank.dynamics.historical.free_bodies import place_bodies
-from bellcrank.dynamics.quantity_requests import Request, estimate
+from bellcrank.dynamics.method_table import estimate
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cpu.costs import Costs
 from bellcrank.model import Mechanism, Tree, regrouped
 from bellcrank.spatial.vector import IDENTITY, ZERO

@@ -278,7 +278,8 @@ def test_a_row_on_a_singular_configuration_is_no_noise(form: str, integrator: st
 def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: str, form: str) -> None:
     """A step that begins near a singularity may end anywhere without a sign of error.
 
-    It must cross, or raise an error.
+    It must cross, or stop. Stages of rodas4 that meet the singularity within rounding leave an end whose velocity the
+    projection changes by more than is accepted, so that it may stop in minimal form, too.
     """
     m, speed = parallelogram(), np.pi / 2
     q, v = m.assemble({}, {"A0": speed}, fixed=["A0"])
@@ -286,7 +287,7 @@ def test_no_step_leaps_from_a_singular_configuration(step: float, integrator: st
     q, v = m.assemble(q, v, fixed=["A0"])
     run = bc.simulate(m, 0.2, q, v, form=form, integrator=integrator, step=step, every=step)
     assert run.stops[0].reason in ("end", "not closed")
-    assert run.stops[0].reason == "end" or form != "minimal"
+    assert run.stops[0].reason == "end" or form != "minimal" or integrator == "rodas4"
     assert np.abs(np.abs(run.v) - speed).max() < 0.01
 
 

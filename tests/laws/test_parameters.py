@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import QUANTITIES, applicable_methods, singular_mass
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError, ModelError
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.parameters import Parameters

@@ -9,9 +9,9 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import policy
+from bellcrank.build.policy import check_request
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import QUANTITIES, Request
 from bellcrank.errors import InputError
 
 TABLE = Path(__file__).parents[1] / "golden" / "decisions.txt"

@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.build import graphs, policy
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import shape_of
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.graph import Recursion
 from bellcrank.graph.inline import inline
 from bellcrank.graph.recursion_derivatives import tangent

@@ -13,8 +13,7 @@ from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import shape_of
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import QUANTITIES, Request
 from bellcrank.dynamics.recursion.link_classes import link_classes
 from bellcrank.errors import InputError, ModelError
 from bellcrank.formats.builder import Builder

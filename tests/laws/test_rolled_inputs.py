@@ -17,8 +17,7 @@ from bellcrank.build import graphs, policy
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import METHODS, shape_of
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import QUANTITIES, Request
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from trees import close, few, random_tree, trees

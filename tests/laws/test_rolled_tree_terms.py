@@ -12,7 +12,7 @@ from bellcrank.build import policy, rolled_tree_terms
 from bellcrank.build.graphs import choose_graph, graph
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.loops import constraint_values
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.model.mechanism import Mechanism

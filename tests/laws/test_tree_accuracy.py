@@ -15,7 +15,7 @@ import bellcrank as bc
 from bellcrank.build.kernels import auto_method
 from bellcrank.build.rounding_doubts import rounding_error
 from bellcrank.dynamics import METHODS, aba
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.parts import matrix, triple

@@ -12,7 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build.graphs import choose_graph, graph
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cpu import costs as model
 from bellcrank.emit.cpu.costs import (
     CALIBRATION_SAMPLES,

@@ -16,7 +16,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.build import graphs
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cpu import cross_compile, kernel_module, run_loop
 from bellcrank.emit.cpu.target import Cpu
 from bellcrank.errors import CompileError, InputError

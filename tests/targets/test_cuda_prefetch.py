@@ -10,7 +10,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cuda import array_access as prefetch
 from bellcrank.emit.cuda.batch_kernel import HEAD, BatchKernelText
 from emulated import Function

@@ -212,6 +212,7 @@ def test_steppers(name: str) -> None:
     np.testing.assert_allclose(y[s.mechanism.nq :][: s.mechanism.nv], run.v[-1], atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:export. state of rest:RuntimeWarning")  # another state is set before the steps
 @needs_cc
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_c(name: str, tmp_path: Path) -> None:
@@ -224,6 +225,7 @@ def test_c(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(y, rows[-1], rtol=0, atol=1e-12 * np.abs(rows).max())
 
 
+@pytest.mark.filterwarnings("ignore:export. state of rest:RuntimeWarning")  # another state is set before the steps
 @needs_cc
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_fmus(name: str, tmp_path: Path) -> None:

@@ -15,10 +15,13 @@ import bellcrank as bc
 from bellcrank.build.differentiable_function import differentiable_function
 from bellcrank.emit.cuda.lane_code import state_loop_code
 from bellcrank.emit.cuda.rolled_kernels import StateKernel, affordable_blocks
+from bellcrank.emit.cuda.target import Cuda
 from bellcrank.errors import InputError
+from bellcrank.graph.columns import outline_columns
 from emulated import RESIDENT, Function, OutOfMemoryError
 from emulated_blocks import OnGpu, kernels_here
 from trees import random_tree
+from unit.test_column_loops import matrices, products
 
 MIXED = ("revolute", "spherical", "prismatic", "floating", "universal", "planar", "helical")
 
@@ -114,6 +117,17 @@ def test_arrays_that_lie_in_any_way() -> None:
     out = np.zeros((35, 100))
     assert own(q, v, tau, out=out) is out
     np.testing.assert_array_equal(out, own(q, v, tau))
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("number", [3, 19])
+def test_loop_over_columns(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop over columns is one of the loops that a thread runs; by default the columns are written out."""
+    monkeypatch.setattr(Cuda, "in_loops", lambda *_: True)
+    A, B, wanted = matrices(number, (37,))
+    own = bc.compile(outline_columns(products(number)).calls[0], target="cuda")
+    assert isinstance(own, StateKernel)
+    np.testing.assert_allclose(own(A.reshape(37, -1), B), wanted, rtol=0, atol=1e-13)
 
 
 @pytest.mark.usefixtures("memory")

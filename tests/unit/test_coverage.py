@@ -18,7 +18,7 @@ from bellcrank.emit.llvm.scheduling import Item, _StoreItems
 from bellcrank.errors import CompileError
 from bellcrank.graph import loop_levels, loop_rolling, trace
 from bellcrank.graph.cells import LoopBody
-from bellcrank.graph.store_coverage import Coverage
+from bellcrank.graph.graph import Coverage
 from bellcrank.scalar import sin
 from bellcrank.sim.system import external_forces
 from laws.test_loop_rolling import N, stepped

@@ -13,7 +13,7 @@ from bellcrank.dynamics import crba
 from bellcrank.errors import ModelError
 from bellcrank.formats import Builder
 from bellcrank.model import Body, Joint, Mechanism, energy_check, mechanism_of
-from bellcrank.model.parts import matrix
+from bellcrank.model.parts import matrix, triple
 from trees import few, trees
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -134,3 +134,21 @@ def test_accepted_mass_matrix_is_positive_in_all_poses(m: Mechanism, seed: int) 
     for q in made.random(seed, 50)[0]:
         M = np.array(crba.mass_matrix(made.tree, q.tolist()), dtype=float)
         assert np.linalg.eigvalsh(M).min() > -1e-9 * np.abs(M).max()
+
+
+@few(20)
+@given(trees(), st.integers(0, 999))
+def test_possible_parts_need_no_check_of_energy(m: Mechanism, seed: int) -> None:
+    """The complete check, which is omitted where every part has a possible inertia, finds nothing there."""
+    rng = np.random.default_rng(seed)
+
+    def possible(name: str) -> Body:
+        second_moments = rng.uniform(0, 1, 3) * rng.integers(0, 2, 3)
+        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        I = R @ np.diag(second_moments.sum() - second_moments) @ R.T
+        return Body(name, float(rng.uniform(0.1, 2)), triple(rng.uniform(-3, 3, 3)), matrix((I + I.T) / 2))
+
+    bodies = [possible(name) for b in m.bodies for name in (b.name, f"{b.name} part")]
+    welds = [Joint(f"{b.name} weld", "fixed", b.name, f"{b.name} part", point=(0.5, -1.0, 2.0)) for b in m.bodies]
+    made = mechanism_of(m.name, bodies, [*m.joints, *welds], ground=m.ground)
+    assert list(energy_check.check_energy(made)) == []

@@ -13,7 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import buffers, progress
 from bellcrank.build import compile_time_forecast, graphs, policy, schedules
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit import cache
 from bellcrank.errors import InputError
 from bellcrank.graph import loop_graph, recursion_interpreter

@@ -16,6 +16,7 @@ from bellcrank.emit.llvm.column_layout import ColumnUnits, divide_columns, outpu
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.columns import outline_columns
+from bellcrank.graph.loops.column_loop import ColumnLoop
 from bellcrank.scalar import columnwise
 
 N = 5
@@ -83,9 +84,9 @@ def test_columns_that_lie_side_by_side_are_stored_together(order: list[int], mon
     whole = product(len(order))
     C = whole.outputs["C"][:, order]
     graph = Graph(whole.name, whole.inputs, {"C": C}, whole.tape)
-    assert [f.number for f in outline_columns(graph).calls] == [len(order)]  # type: ignore[attr-defined]
+    assert [f.loop.number for f in outline_columns(graph).calls] == [len(order)]  # type: ignore[attr-defined]
     short = outline_columns(graph, apart=True)
-    assert sorted(f.number for f in short.calls) == ([2, 14] if len(order) == 16 else [14])
+    assert sorted(f.loop.number for f in short.calls) == ([2, 14] if len(order) == 16 else [14])
     largest = max(output_layouts(short).values(), key=lambda to: len(to.columns))
     assert divide_columns(14, 4, largest, any_size=False) == ColumnUnits([0, 3, 7, 10], 4, [4])
     assert divide_columns(14, 8, largest, any_size=True) == ColumnUnits([0, 7], 7, [7])
@@ -139,10 +140,12 @@ def test_sums_in_tiles_are_the_same_sums(columns: int, registers: int, monkeypat
 
 
 def test_tile_reads_only_earlier_values() -> None:
-    body = outline_columns(twice(8)).calls[0].body  # type: ignore[attr-defined]
+    (loop,) = outline_columns(twice(8)).calls[0].loops().body  # type: ignore[union-attr]
+    assert isinstance(loop, ColumnLoop)
+    body = loop.graph
     s = LLVMPrinter(body, 1, 1, "float64", [], called={})
     for most in (1, 3, 100):
-        found = tile_sums(body, s.inline, s.addends, most)
+        found = tile_sums(loop, s.inline, s.addends, most)
         order = [n for tile in found for group in tile for n in group]
         assert {n.serial for n in order} == {n.serial for n in body.nodes if n.op != "input" and not s.inline(n)}
         assert len(order) == len({n.serial for n in order})
@@ -172,7 +175,7 @@ def test_symmetric_product_is_a_loop_where_lanes_are_empty(monkeypatch: pytest.M
 
     graph = trace("gram", body, {"A": (N, 3)})
     assert outline_columns(graph) is graph
-    assert [c.number for c in outline_columns(graph, known=True).calls] == [N]  # type: ignore[attr-defined]
+    assert [c.loop.number for c in outline_columns(graph, known=True).calls] == [N]  # type: ignore[attr-defined]
     k = compiled(graph, monkeypatch)
     A = np.random.default_rng(0).normal(size=(9, N, 3))
     want = A @ np.swapaxes(A, 1, 2)

@@ -161,6 +161,12 @@ def test_yaml_file_in_another_folder_and_6d(tmp_path: Path) -> None:
     assert (j.kind, j.axis, j.second_axis) == ("universal", (0, 0, 1), (0, 1, 0))
 
 
+def test_text_with_a_yaml_file(tmp_path: Path) -> None:
+    path = files(tmp_path)
+    assert read(path.read_text(), loops=tmp_path / "robot.yaml").loops == read(path).loops != ()
+    assert read(path.read_text()).loops == ()
+
+
 def test_yaml_that_is_about_something_else(tmp_path: Path) -> None:
     path = files(tmp_path)
     (tmp_path / "robot.yaml").write_text("controllers: {gains: [1, 2]}")

@@ -13,7 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 
 

@@ -22,7 +22,7 @@ from bellcrank.build.kernel_selection import stack_wrenches
 from bellcrank.build.policy import ROLLED, Plan
 from bellcrank.build.rolled_recursion import rolled_graph
 from bellcrank.dynamics import Quantity, shape_of
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cpu.arguments import Arguments
 from bellcrank.emit.target import Signature
 from bellcrank.errors import InputError

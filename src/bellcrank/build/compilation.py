@@ -24,7 +24,7 @@ from bellcrank import plugins, progress
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.target import DTYPES, About, Extend, Signature, Target
-from bellcrank.errors import InputError, brief, check_known, unknown, warn
+from bellcrank.errors import InputError, brief, unknown, warn
 from bellcrank.model import parts
 from bellcrank.parameters import Parameters
 from bellcrank.scalar import is_whole
@@ -160,12 +160,13 @@ class Where:
         object.__setattr__(self, "dtype", dtype)
         if not isinstance(self.target, str) or self.target not in TARGETS:  # an array would raise its own error
             raise InputError(unknown("target", self.target, TARGETS, "cuda" if repr(self.target) == "'gpu'" else ""))
-        check_known("dtype", dtype, DTYPES)
+        if dtype not in DTYPES:
+            raise InputError(unknown("dtype", dtype, DTYPES))
         whole = is_whole(self.threads)
         if not whole or not 1 <= self.threads <= MAX_THREADS:
             raise InputError(f"threads is {self.threads!r}; expected a whole number from 1 to {os.cpu_count()}.")
         object.__setattr__(self, "threads", int(self.threads))
-        if isinstance(self.machine, np.ndarray):  # has no truth value, and is not a machine
+        if isinstance(self.machine, np.ndarray | memoryview):  # has no truth value, and is not a machine
             raise InputError(f'machine is {brief(self.machine)}; expected "threads" or a Machine.')
         if self.processors is not None and not self.machine:
             raise InputError('processors= needs machine="threads".')

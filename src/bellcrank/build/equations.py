@@ -13,8 +13,9 @@ from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
+from bellcrank.build.policy import check_request
 from bellcrank.dynamics import METHODS, method, quantity, shape_of
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as page

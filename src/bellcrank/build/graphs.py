@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.build import policy
-from bellcrank.build.policy import Plan, Strategy
+from bellcrank.build.policy import Plan, Strategy, check_request
 from bellcrank.dynamics import Method, Quantity, kinematics, quantity, shape_of
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph, trace
 from bellcrank.graph.inline import inline

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.build.policy import checked_joint_names
 from bellcrank.dynamics import Quantity
 from bellcrank.emit.cpu.arguments import contains_symbols
 from bellcrank.emit.cpu.kernel import Kernel
@@ -80,17 +81,6 @@ def with_named_parts(function: Callable[..., Any], q: Quantity) -> Callable[...,
         return result_type(*(values[..., i, :, :] for i in axis))
 
     return call
-
-
-def checked_joint_names(name: str, actuated: Any) -> tuple[str, ...]:
-    """Return `actuated` as a tuple of joint names; raise an InputError if it is not a collection of names.
-
-    `name` is the quantity, for the message.
-    """
-    is_collection = isinstance(actuated, tuple | list | set | frozenset | dict)
-    if not is_collection or not all(isinstance(joint, str) for joint in actuated):
-        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
-    return tuple(actuated)
 
 
 def kernel_with_wrenches(

@@ -34,9 +34,9 @@ from bellcrank.build.compilation import (
 )
 from bellcrank.build.compilation import target_of as target_of
 from bellcrank.build.kernel_selection import kernel_with_wrenches
+from bellcrank.build.policy import check_request, checked_joint_names
 from bellcrank.dynamics import METHODS, Method, Quantity, quantity
-from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS, Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.constant_changes import code_fingerprint
 from bellcrank.emit.llvm.host import host
@@ -120,7 +120,7 @@ def kernel(
     where = Where(target, dtype, threads, machine, processors)
     if not isinstance(packed, bool | np.bool_):
         raise InputError(f"kernel: packed is {brief(packed)}; expected True or False.")
-    driven = kernel_selection.checked_joint_names(name, actuated)
+    driven = checked_joint_names(name, actuated)
     request = Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference)
     if schedule is None:
         return make_kernel(mechanism, request, where)

@@ -1,4 +1,4 @@
-"""Policy: the form of the code of a quantity, decided in one place before anything is traced.
+"""Policy: whether a request is valid, and the form of its code, decided in one place before anything is traced.
 
     mechanism, request --choose--> Strategy --graphs.choose_graph--> Graph
 
@@ -10,15 +10,17 @@ comes with its reasons, which `bellcrank count --explain` prints; other modules 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bellcrank.dynamics import METHODS, Method, Quantity, candidates, estimate, method
-from bellcrank.dynamics.quantities import QUANTITIES
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics import METHODS, Method, Quantity, applicable_methods, candidates, estimate, method, quantity
+from bellcrank.dynamics.method_table import methods_solving
+from bellcrank.dynamics.quantities import QUANTITIES, REFERENCES, Request, check_moving_body
+from bellcrank.errors import InputError, brief, unknown
+from bellcrank.model import Mechanism
 from bellcrank.parameters import has_free
 
 if TYPE_CHECKING:
-    from bellcrank.model import Mechanism, Tree
+    from bellcrank.model import Tree
 
 # -- thresholds: the unit, the reason, and where the value was measured, if there is a record
 
@@ -122,6 +124,83 @@ class _Reasons(list[str]):
 
 def _number(x: float) -> str:
     return f"{x:,.0f}" if x >= 100 or x == round(x) else f"{x:.3g}"
+
+
+# -- validity of a request
+
+
+def check_request(mechanism: Mechanism, request: Request) -> None:
+    """Check that `request` can be computed for `mechanism`.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism of the request.
+    request
+        Quantity and options.
+
+    Raises
+    ------
+    InputError
+        If the mechanism, the quantity, an option or the method does not fit.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"expected a Mechanism, got {mechanism!r}; bellcrank.read(file) makes one.")
+    q = quantity(request.quantity)
+    _check_frames(mechanism, request, q)
+    if request.actuated and not (q.driven and mechanism.loops):
+        what = f'"{mechanism.name}" has no loops' if q.driven else "only inverse_dynamics takes it"
+        raise InputError(f"{q.name}: actuated is {list(request.actuated)}, but {what}. Leave it out.")
+    if request.packed and not q.symmetric:
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.symmetric)
+        raise InputError(f"{q.name} is not a symmetric matrix and cannot be packed; {those} can.")
+    check_moving_body(mechanism)
+    if not methods_solving(q.through or q.name):
+        raise InputError(f'no method computes {q.name}. bellcrank.register("method", ...) adds one that does.')
+    if not applicable_methods(q.name, mechanism.tree):
+        if not mechanism.loops and all(candidate.topology == "loops" for candidate in methods_solving(q.name)):
+            raise InputError(f'{q.name} needs loops, but mechanism "{mechanism.name}" has none.')
+        ways = "; ".join(f"{candidate.name} covers {candidate.topology}" for candidate in methods_solving(q.name))
+        raise InputError(f'no method computes {q.name} of mechanism "{mechanism.name}": {ways}.')
+    if request.method != "auto":
+        method(request.method, q.name, mechanism.tree)
+
+
+def _check_frames(mechanism: Mechanism, request: Request, q: Quantity) -> None:
+    """Check that frames and wrenches are given only where they are accepted, and that they exist."""
+    if q.option == "frame":
+        if not request.frame:
+            names = ", ".join(list(mechanism.frames)[:30])
+            raise InputError(
+                f'{q.name} needs a frame: {q.name}(..., frame="NAME") or --frame NAME. Available: {names}.'
+            )
+        mechanism.frame(request.frame)
+    elif request.frame:
+        raise InputError(f'{q.name} takes no frame; got "{request.frame}".')
+    if request.reference not in REFERENCES:
+        raise InputError(f"{q.name}: {unknown('reference', request.reference, REFERENCES)}")
+    if request.reference != "aligned" and not q.referred:
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.referred)
+        raise InputError(f'{q.name} takes no reference; got "{request.reference}". {those} do.')
+    if request.wrenches and q.option != "frames":
+        those = ", ".join(name for name, row in QUANTITIES.items() if row.option == "frames")
+        raise InputError(f"{q.name} takes no wrenches; {those} do.")
+    for name in request.wrenches:
+        mechanism.frame(name)
+
+
+def checked_joint_names(name: str, actuated: Any) -> tuple[str, ...]:
+    """Return `actuated` as a tuple of joint names; raise an InputError if it is not a collection of names.
+
+    `name` is the quantity, for the message.
+    """
+    is_collection = isinstance(actuated, tuple | list | set | frozenset | dict)
+    if not is_collection or not all(isinstance(joint, str) for joint in actuated):
+        raise InputError(f'{name}: actuated is {brief(actuated)}; expected a list of joints, as in actuated=["crank"].')
+    return tuple(actuated)
+
+
+# -- choice of methods and forms
 
 
 def choose(mechanism: Mechanism, request: Request, cores: bool = False) -> Strategy:

@@ -22,7 +22,7 @@ from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
 from bellcrank.dynamics.loops.loop_requests import actuated_indices
 from bellcrank.dynamics.loops.rank import LoopRank
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism, Tree

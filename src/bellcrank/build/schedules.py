@@ -15,7 +15,7 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
 from bellcrank.build.compilation import uses_several_cores
 from bellcrank.dynamics import Method
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.target import Target
 from bellcrank.errors import InputError, check_known, unknown, warn
 from bellcrank.graph import Graph, Recursion

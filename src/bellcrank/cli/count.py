@@ -13,7 +13,7 @@ from bellcrank.cli import app, load_mechanism, screen
 from bellcrank.cli.options import BaseOpt, CheckOpt, DtypeOpt, FrameOpt, JsonOpt, MechanismArg, MethodOpt, option
 from bellcrank.cli.screen import TableColumn, numbers, texts
 from bellcrank.dynamics import METHODS, Method, Quantity, candidates, method, quantity
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError, unknown
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism

@@ -13,8 +13,7 @@ from bellcrank import quoting
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, write_files
-from bellcrank.dynamics.quantities import INPUTS, POSITIONS
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import INPUTS, POSITIONS, Request
 from bellcrank.errors import InputError, check_known
 from bellcrank.model import Mechanism
 

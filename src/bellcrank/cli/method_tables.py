@@ -6,11 +6,12 @@ from typing import Any
 
 from bellcrank.build import kernels
 from bellcrank.build.graphs import choose_graph, graph, trace_quantity
+from bellcrank.build.policy import check_request
 from bellcrank.cli import screen, timing
 from bellcrank.cli.count import count_row
 from bellcrank.cli.screen import TableColumn, numbers
 from bellcrank.dynamics import METHODS, QUANTITIES, Method, Quantity, applicable_methods, candidates, estimate
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.cpu.costs import cheapest, costs
 from bellcrank.emit.cuda.batch_kernel import BatchKernelText
 from bellcrank.emit.cuda.lane_code import state_loop_code

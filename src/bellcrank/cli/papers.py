@@ -20,7 +20,7 @@ from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, texts, write_pages
 from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 from bellcrank.files import write_text
 from bellcrank.text_table import Table

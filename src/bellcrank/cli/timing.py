@@ -21,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 
 from bellcrank.build import kernels, policy
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit import cache as store
 from bellcrank.emit.cpu.costs import costs
 from bellcrank.emit.cpu.kernel import Kernel

@@ -32,9 +32,9 @@ from functools import cached_property
 from math import pi
 from typing import Any
 
-from bellcrank.argument_errors import explain_argument_errors, explain_methods
+from bellcrank.argument_errors import explain_argument_errors, explain_methods, is_matrix_view
 from bellcrank.dynamics import applicable_methods, method
-from bellcrank.errors import BellcrankError, InputError
+from bellcrank.errors import BellcrankError, InputError, brief
 from bellcrank.model import Mechanism, regrouped
 from bellcrank.parameters.validation import check_range
 from bellcrank.scalar import Scalar, clip, cos, fabs, minimum, sin, where
@@ -256,10 +256,10 @@ class InverseDynamics:
             )
         for name in ("kp", "kv"):
             gains = getattr(self, name)
-            if isinstance(gains, Sequence) and len(gains) != m.nv:
+            if isinstance(gains, Sequence) and (is_matrix_view(gains) or len(gains) != m.nv):
+                given = f"is {brief(gains)}" if is_matrix_view(gains) else f"has {len(gains)} numbers"
                 raise InputError(
-                    f"InverseDynamics: {name} has {len(gains)} numbers; expected one, or {m.nv}: "
-                    f"{', '.join(m.columns[1])}."
+                    f"InverseDynamics: {name} {given}; expected one, or {m.nv}: {', '.join(m.columns[1])}."
                 )
         _ = self.torque  # raises if the method does not exist
 

@@ -37,8 +37,7 @@ from bellcrank.dynamics.momentum_moments import (
     rotate_to_parent,
 )
 from bellcrank.dynamics.tree_sweeps import Vector, Wrenches, joint_elements, subspace_motion
-from bellcrank.model.joints.rigid_joints import Revolute
-from bellcrank.model.kind import Kind
+from bellcrank.model.kind import Kind, Revolute
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, cos, sin, step, where
 from bellcrank.spatial.inertia import NO_INERTIA

@@ -1,4 +1,4 @@
-"""Table of methods: one row for each algorithm, shipped or registered.
+"""Table of methods, one row for each algorithm, and selection of those that may compute a quantity.
 
 Every method is a file with a function for each quantity that it solves, f(tree, *inputs, **options), generic
 over the scalar type; kinematics.py is the simplest, aba.py the best known. Methods for a single quantity may share a
@@ -19,6 +19,8 @@ from textwrap import wrap
 from types import SimpleNamespace
 from typing import Any
 
+from bellcrank.dynamics.operation_counts import WORK
+from bellcrank.dynamics.quantities import QUANTITIES, quantity
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import has_free
@@ -69,6 +71,17 @@ SOURCES: dict[str, str] = {
 
 
 TABLE_WIDTH_COLUMNS = 100  # columns of the printed table
+# "auto" does not trace a method whose estimate exceeds the least estimate by more than this factor.
+ESTIMATE_MARGIN = 1.2
+COUPLED_MARGIN = 3.0  # the same factor for joints that share coordinates, which the estimate does not consider
+# Operations: below this, tracing every method that may be the fastest takes hardly any time.
+QUICK_TRACE_OPERATIONS = 5_000.0
+# Often the fastest: tried unless they exceed HOPELESS_LIMITS.
+STRONG_METHODS = ("rnea", "crba", "aba", "denoc", "vcrb", "reactions")
+# A strong method is dropped if it exceeds both this factor and this number of operations.
+HOPELESS_LIMITS = (1.5, 12_000.0)
+# Cost of a tangent as a fraction of its graph: many operations do not depend on the differentiated input.
+TANGENT_COST_RATIO = 0.4
 
 
 def _load_module(file: str) -> Any:
@@ -312,3 +325,112 @@ def methods() -> MethodTable:
         Prints as a table, iterates over the methods, and is indexed by a method's name.
     """
     return MethodTable()
+
+
+# -- which methods apply, decided before tracing and therefore without importing their files
+
+
+def methods_solving(name: str) -> list[Method]:
+    """Return all methods that solve the quantity `name`, for some mechanisms at least."""
+    return [method for method in list(METHODS.values()) if name in method.solves]
+
+
+def applicable_methods(quantity_name: str, tree: Tree) -> list[Method]:
+    """Return all methods that compute the quantity `quantity_name` for `tree`."""
+    q = quantity(quantity_name)
+    if q.through and not tree.loops:
+        return []
+    applicable = [m for m in list(METHODS.values()) if m.applies(tree, q.through or quantity_name)]
+    if q.differentiates:  # the graph of any method can be differentiated
+        applicable += [m for m in list(METHODS.values()) if m.applies(tree, q.differentiates) and m not in applicable]
+    return applicable
+
+
+def method(name: str, quantity_name: str, tree: Tree) -> Method:
+    """Return the named method if it computes the quantity for this tree.
+
+    Parameters
+    ----------
+    name
+        Name of the method.
+    quantity_name
+        Name of the quantity.
+    tree
+        Kinematic tree of the mechanism.
+
+    Raises
+    ------
+    InputError
+        If no such method exists or it does not compute the quantity; the message lists those that do.
+    """
+    method_names = [m.name for m in applicable_methods(quantity_name, tree)]
+    if not method_names:
+        raise InputError(f"{quantity_name} needs loops, but this mechanism has none.")
+    if name not in METHODS:
+        raise InputError(unknown("method", name, ["auto", *method_names]))
+    if name not in method_names:
+        m, q = METHODS[name], quantity(quantity_name)
+        needed = q.through or quantity_name
+        if q.differentiates in m.solves:  # its graph could be differentiated, but it does not cover the mechanism
+            needed = q.differentiates
+        why = f"it solves {', '.join(m.solves)}" if needed not in m.solves else m.covered(needed).but
+        raise InputError(
+            f'method "{name}" cannot compute {quantity_name} of this mechanism: {why}. '
+            f"Use: {', '.join(['auto', *method_names])}."
+        )
+    return METHODS[name]
+
+
+def candidates(quantity_name: str, tree: Tree) -> list[Method]:
+    """Return the methods that "auto" chooses from.
+
+    These are all methods that compute `quantity_name` for `tree`, except those that a rough estimate puts far behind.
+    """
+    applicable = applicable_methods(quantity_name, tree)
+    if base := quantity(quantity_name).differentiates:
+        return [m for m in applicable if quantity_name in m.solves] or candidates(base, tree)
+    if len(applicable) < 2:
+        return applicable
+    work = {m.name: estimate(m.name, quantity_name, tree) for m in applicable}
+    least, (times, large) = min((x for x in work.values() if x), default=0.0), HOPELESS_LIMITS
+    limit = max(times * least, large)
+    strong_methods = {m.name for m in applicable if m.name in STRONG_METHODS and work[m.name] <= limit}
+    return [m for m in applicable if m.name in strong_methods or work[m.name] <= _margin(m, tree, least) * least]
+
+
+def _margin(m: Method, tree: Tree, least: float) -> float:
+    """Return how many times the least estimate a method may need and still be tried.
+
+    With flexible bodies, methods for rigid bodies have the same additional layer (flexible_layer.py), so if a strong
+    method does not win there, no other does.
+    """
+    doubtful = tree.coupled and (not tree.flexible or least < QUICK_TRACE_OPERATIONS or m.name in STRONG_METHODS)
+    slides = sum(link.kind.name == "prismatic" for link in tree.links)
+    # The estimate assumes revolute joints with one axis.
+    other = (tree.nv > len(tree.links) or 2 * slides > len(tree.links)) and least < QUICK_TRACE_OPERATIONS
+    return COUPLED_MARGIN if doubtful or other else ESTIMATE_MARGIN
+
+
+def estimate(method: str, quantity: str, tree: Tree) -> float:
+    """Estimate the number of operations.
+
+    The estimate is 0 for a method without known operation counts.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    quantity
+        Name of the quantity.
+    tree
+        Kinematic tree of the mechanism.
+    """
+    q = QUANTITIES[quantity]
+    known = WORK.get(q.through or quantity, {})
+    if method not in known:
+        tangents = TANGENT_COST_RATIO * len(q.inputs) * tree.nv
+        return tangents * estimate(method, q.differentiates, tree) if q.differentiates else 0.0
+    ends, one, two, three = known[method]
+    n, pairs, triples, tips = tree.work_sizes
+    total = one * n + two * pairs + three * triples
+    return max(total + ends * tips / 2, total / 10, 1.0)

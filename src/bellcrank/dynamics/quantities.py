@@ -6,12 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.errors import InputError, unknown
 from bellcrank.model.tree import Tree
+
+if TYPE_CHECKING:
+    from bellcrank.model.mechanism import Mechanism
 
 Array = np.ndarray[Any, Any]
 
@@ -328,6 +331,19 @@ QUANTITIES: dict[str, Quantity] = {row.name: row for row in _ROWS}
 SHIPPED = dict(QUANTITIES)  # the table without registered quantities
 
 
+@dataclass(frozen=True)
+class Request:
+    """A requested quantity: every option that decides the graph, and no others."""
+
+    quantity: str
+    method: str = "auto"
+    frame: str = ""
+    wrenches: tuple[str, ...] = ()
+    actuated: tuple[str, ...] = ()  # actuated joints; the other joints of a mechanism with loops are passive
+    packed: bool = False  # a symmetric matrix as its diagonal and the elements right of it, row by row
+    reference: str = "aligned"  # point and axes in which the motion of the frame is expressed
+
+
 def quantity(name: str) -> Quantity:
     """Return the row of the table called `name`.
 
@@ -344,6 +360,12 @@ def quantity(name: str) -> Quantity:
     if name not in QUANTITIES:
         raise InputError(unknown("quantity", name, QUANTITIES))
     return QUANTITIES[name]
+
+
+def check_moving_body(mechanism: Mechanism) -> None:
+    """Raise an InputError if `mechanism` has no moving body."""
+    if not mechanism.bodies:
+        raise InputError(f'mechanism "{mechanism.name}" has no moving body; there is nothing to compute.')
 
 
 def class_function(name: str) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from bellcrank.dynamics.frame_pairs import last_carrier
 from bellcrank.dynamics.tree_sweeps import LinkShare, LocalLink, SharingLink, localise
 from bellcrank.model.flexible_body import FlexibleBody
-from bellcrank.model.joints.rigid_joints import Fixed
+from bellcrank.model.kind import Fixed
 from bellcrank.model.parts import Joint
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar

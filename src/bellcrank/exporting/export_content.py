@@ -18,8 +18,9 @@ from bellcrank.build import compile_time_forecast as forecasts
 from bellcrank.build import graphs
 from bellcrank.build.compilation import Where
 from bellcrank.build.kernels import column_names
+from bellcrank.build.policy import check_request
 from bellcrank.cockpit.machines import inputs_as_forces
-from bellcrank.dynamics.quantity_requests import Request, check_request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.c.exported_program import ExportedProgram
 from bellcrank.emit.cpu.kernel import Kernel
 from bellcrank.emit.cpu.target import Cpu

@@ -10,15 +10,19 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import InputError, ReadError, warn_deprecated
 from bellcrank.formats.builder import Builder
 from bellcrank.formats.dh import DhRow, from_dh, from_saha, from_wong
 from bellcrank.formats.locked_joints import Lock
-from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, vector
+from bellcrank.formats.number_checks import vector
 from bellcrank.model.mechanism import Mechanism
+from bellcrank.model.pose import RIGHT_ANGLES, AngleReader
+
+if TYPE_CHECKING:
+    from bellcrank.formats.urdf_loops import LoopFile
 
 __all__ = ["Builder", "DhRow", "from_dh", "from_saha", "from_wong", "read"]
 
@@ -100,12 +104,11 @@ def read(
     if check not in ("error", "warn"):
         raise InputError(f'check is {check!r}; expected "error" or "warn".')
     AngleReader(right_angles)  # checks it
-    from bellcrank.formats.urdf_loops import find_loop_file
 
     options: dict[str, Any] = {"check": check, "right_angles": right_angles, "lock": lock}
     options["gravity"] = None if gravity is None else vector(gravity, "read", "gravity")
     if isinstance(path, str) and path.lstrip().startswith("<"):
-        loop_file = find_loop_file(Path(), loops if loops is not True else False)
+        loop_file = _loop_file(Path(), loops if loops is not True else False)
         text = path.lstrip().encode("utf-8", "replace")  # URDF or MJCF
         return _xml(text, "URDF text", "utf-8", base=base, loop_file=loop_file, **options)
     if not isinstance(path, (str, os.PathLike)):
@@ -117,7 +120,7 @@ def read(
         arguments, parameters = {"base": base, "loops": loops, **options}, signature(read).parameters
         return plugin_reader(data, source, **{k: x for k, x in arguments.items() if x != parameters[k].default})
     if not source.lower().endswith(".toml"):
-        return _xml(data, source, base=base, loop_file=find_loop_file(Path(source), loops), **options)
+        return _xml(data, source, base=base, loop_file=_loop_file(Path(source), loops), **options)
     if base == "floating":
         raise InputError(f'{source}: base="floating" needs a base link, and a joint table starts at the ground.')
     from bellcrank.formats.dh import read_table
@@ -142,6 +145,32 @@ def _xml(data: bytes, source: str, encoding: str | None = None, **options: Any) 
         what = FOREIGN_ROOTS.get(root.tag, "not URDF, whose root element is <robot>.")
         raise ReadError(f"{source}: the root element is <{root.tag}>: {what}")
     return read_urdf(root, **_with_default_gravity(options))
+
+
+def _loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile | None:
+    """Return the YAML file `loops`, or the one beside `urdf` with its name (robot.yaml, robot.yml), or None.
+
+    Parameters
+    ----------
+    urdf
+        Path of the URDF.
+    loops
+        Path of a YAML file; True for the one beside the URDF; False for none.
+    """
+    if loops is False:
+        return None
+    if loops is not True and not isinstance(loops, (str, os.PathLike)):
+        raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
+    paths = [str(urdf.with_suffix(x)) for x in (".yaml", ".yml")] if loops is True else [os.fspath(loops)]
+    for path in paths:
+        if loops is True and not Path(path).is_file():
+            continue
+        data = robot_file_bytes(Path(path))
+        if loops is not True or b"closed_loop" in data:  # other files beside the URDF are not about loops
+            from bellcrank.formats.urdf_loops import read_loop_file
+
+            return read_loop_file(data, path)
+    return None
 
 
 def _with_default_gravity(options: dict[str, Any]) -> dict[str, Any]:

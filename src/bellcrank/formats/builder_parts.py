@@ -14,10 +14,11 @@ import numpy as np
 
 from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, check_known
-from bellcrank.formats.number_checks import axes_along, number, vector
+from bellcrank.formats.number_checks import number, vector
 from bellcrank.model import Body, Frame, Joint, Loop, ReportLine, Spring, part_checks
 from bellcrank.model.outline import Outline
 from bellcrank.model.parts import COUPLINGS, EQUATIONS, IDENTITY, Matrix, Number, Triple, matrix, triple, with_unit_axes
+from bellcrank.model.pose import axes_along
 from bellcrank.model.spanning_tree import best_cut
 from bellcrank.parameters import has_free, nominal
 

@@ -24,12 +24,12 @@ from bellcrank.errors import ReadError, check_known
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.shapes import Box, Capsule, Cylinder, Plane, Shape, Sphere, Terrain, grid
 from bellcrank.formats import robot_file_bytes
-from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.visuals import find_mesh
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import read_mesh_corners
 from bellcrank.model import Mechanism
 from bellcrank.model.parts import ORIGIN, Array, Frame, Report, ReportLine, matrix, triple
+from bellcrank.model.pose import AngleReader
 
 ROUND_END_TOLERANCE = 0.01  # share of the radius by which points of a mesh may stick out of a round end
 MAX_SCALED_COORDINATE = 1e6  # m; of a mesh after its scale

@@ -39,9 +39,10 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.errors import ModelError, ReadError, brief, check_known
 from bellcrank.formats.locked_joints import Lock, lock_joints
-from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader, axis_rotation, inertia, number, vector
+from bellcrank.formats.number_checks import inertia, number, vector
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.parts import Body, Frame, Joint, Limits, Number, ReportLine, matrix, triple
+from bellcrank.model.pose import RIGHT_ANGLES, AngleReader, axis_rotation
 from bellcrank.parameters import has_free
 
 GRAVITY = (0.0, 0.0, -9.81)

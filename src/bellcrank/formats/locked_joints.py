@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bellcrank.errors import InputError, brief, check_known
-from bellcrank.formats.number_checks import rotation_about
 from bellcrank.model.joints import KINDS
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import Array, Joint, Number, ReportLine, matrix, triple
+from bellcrank.model.pose import rotation_about
 from bellcrank.parameters import nominal
 from bellcrank.scalar import is_real
 

@@ -13,9 +13,10 @@ import numpy as np
 from bellcrank.argument_errors import explain_methods
 from bellcrank.errors import ModelError, brief
 from bellcrank.formats.builder_parts import BuilderParts
-from bellcrank.formats.number_checks import axes_along, number, vector
+from bellcrank.formats.number_checks import number, vector
 from bellcrank.model.function_text import evaluate_text, function_text
 from bellcrank.model.parts import ORIGIN, Array, Frame, Loop, Number, Triple, matrix
+from bellcrank.model.pose import axes_along
 from bellcrank.parameters import nominal
 
 UP: Triple = (0.0, 0.0, 1.0)

@@ -18,14 +18,14 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from bellcrank.errors import ModelError, ReadError, check_known
+from bellcrank.errors import ModelError, unknown
+from bellcrank.formats import urdf_loops
 from bellcrank.formats.locked_joints import Lock, lock_joints
-from bellcrank.formats.number_checks import RIGHT_ANGLES, AngleReader
-from bellcrank.formats.urdf_loops import LoopFile, loop_file_closures, read_loops, retype_joints
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import Array, Body, Joint, Limits, Mimic, ReportLine, matrix, triple
+from bellcrank.model.pose import RIGHT_ANGLES, AngleReader
 
 SHAPES_REASON = "shapes do not change the motion"
 # Tag -> why it is not used, and the level of the report line.
@@ -120,7 +120,7 @@ def read_urdf(
     check: str = "error",
     right_angles: float = RIGHT_ANGLES,
     lock: Lock = (),
-    loop_file: LoopFile | None = None,
+    loop_file: urdf_loops.LoopFile | None = None,
 ) -> Mechanism:
     """Read a mechanism from the document `robot`.
 
@@ -145,16 +145,15 @@ def read_urdf(
     root = _root_link(robot, bodies, joints)
     links = [b.name for b in bodies]
     if loop_file is not None:
-        joints, loop_file_lines = retype_joints(loop_file, joints)
+        joints, loop_file_lines = urdf_loops.retype_joints(loop_file, joints)
         reader.lines += loop_file_lines
-    closing = [
-        read_loops(robot, joints, links, reader.angles),
-        *([loop_file_closures(loop_file, links)] if loop_file is not None else []),
-    ]
+    closing = list(_closures(robot, loop_file, joints, links, reader.angles))
     mounted, ground, joints = reader.mount(root, bodies, joints, base)
-    joints, lock_lines = lock_joints(joints, lock)
+    if not isinstance(lock, tuple) or lock:
+        joints, lock_lines = lock_joints(joints, lock)
+        reader.lines += lock_lines
     fixed_links = _fixed_to_ground(ground, joints)
-    lines = [*(_body_line(b, fixed_links) for b in bodies), *reader.lines, *lock_lines]
+    lines = [*(_body_line(b, fixed_links) for b in bodies), *reader.lines]
     lines += [*(line for c in closing for line in c.lines), *leftovers(robot)]
     loops, frames = [x for c in closing for x in c.loops], [f for c in closing for f in c.frames]
     parts = (mounted, joints, frames, loops)
@@ -162,6 +161,20 @@ def read_urdf(
         return mechanism_of(name, *parts, ground=ground, gravity=gravity, source=source, lines=lines, checks=check)
     except ModelError as error:
         raise ModelError(f"{source}: {error}") from None
+
+
+def _closures(
+    robot: XmlElement,
+    loop_file: urdf_loops.LoopFile | None,
+    joints: Sequence[Joint],
+    links: Sequence[str],
+    angles: AngleReader,
+) -> Iterator[urdf_loops.LoopClosures]:
+    """Yield the closed loops of the document and of the YAML file, where they have any."""
+    if any(e.tag in urdf_loops.LOOP_TAGS for e in robot.children):
+        yield urdf_loops.read_loops(robot, joints, links, angles)
+    if loop_file is not None:
+        yield urdf_loops.loop_file_closures(loop_file, links)
 
 
 @dataclass
@@ -273,7 +286,8 @@ def _root_link(robot: XmlElement, bodies: Sequence[Body], joints: Sequence[Joint
     by_name = {b.name: b for b in bodies}
     for j, e in zip(joints, robot.children_named("joint"), strict=True):
         for end in (j.parent, j.child):
-            check_known("link", end, by_name, e.where, ReadError)
+            if end not in by_name:
+                raise e.error(unknown("link", end, by_name))
     children = {j.child for j in joints}
     roots = [b for b in bodies if b.name not in children]
     if not roots:

@@ -26,21 +26,18 @@ It needs pyyaml (the extra `yaml`): such files are lists in lists over several l
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import InputError, ReadError, brief, check_known
-from bellcrank.formats import robot_file_bytes
-from bellcrank.formats.number_checks import AngleReader, axes_along
+from bellcrank.errors import ReadError, brief, check_known
 from bellcrank.formats.xml_elements import XmlElement
 from bellcrank.lazy_import import optional_import
 from bellcrank.model.loop_checks import TURNING_JOINTS
 from bellcrank.model.parts import EQUATIONS, Array, Frame, Joint, Loop, ReportLine, matrix, triple
+from bellcrank.model.pose import AngleReader, axes_along
 
 LOOP_TAGS = ("loop_joint", "loop", "constraint", "coupling")
 # Their types -> ours.
@@ -179,29 +176,6 @@ class LoopFile:
     lines: tuple[ReportLine, ...]  # about keys that are not used
 
 
-def find_loop_file(urdf: Path, loops: str | os.PathLike[str] | bool) -> LoopFile | None:
-    """Return the YAML file `loops`, or the one beside `urdf` with its name (robot.yaml, robot.yml), or None.
-
-    Parameters
-    ----------
-    urdf
-        Path of the URDF.
-    loops
-        Path of a YAML file; True for the one beside the URDF; False for none.
-    """
-    if loops is False:
-        return None
-    if loops is not True:
-        if not isinstance(loops, (str, os.PathLike)):
-            raise InputError(f"loops is {loops!r}; expected the path of a YAML file, or False for none.")
-        return _read(robot_file_bytes(Path(loops)), os.fspath(loops))
-    for suffix in (".yaml", ".yml"):
-        beside = urdf.with_suffix(suffix)
-        if beside.is_file() and b"closed_loop" in (data := robot_file_bytes(beside)):  # other files are not about loops
-            return _read(data, str(beside))
-    return None
-
-
 def _content(data: bytes, source: str) -> Any:
     """Return the content of the file: texts, numbers, lists and mappings."""
     yaml = optional_import("yaml", "yaml", f"{source} (loops=False leaves it alone)")
@@ -227,7 +201,8 @@ def _content(data: bytes, source: str) -> Any:
         raise ReadError(f"{source}: not YAML: {why}. Correct the file there.") from None
 
 
-def _read(data: bytes, source: str) -> LoopFile:
+def read_loop_file(data: bytes, source: str) -> LoopFile:
+    """Return the closed loops of the YAML file `source` with the content `data`."""
     content = _content(data, source)
     if not isinstance(content, dict):
         raise ReadError(f"{source}: expected keys such as closed_loop, found {brief(content)}.")

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import BellcrankError
-from bellcrank.formats.number_checks import AngleReader
 from bellcrank.formats.xml_elements import XmlElement, parse_xml
 from bellcrank.meshes import Mesh, read_mesh
 from bellcrank.model import Array, Mechanism
+from bellcrank.model.pose import AngleReader
 
 SIDES = 24  # sides of round shapes
 MAX_VISUALS = 400  # visuals of one robot

@@ -17,10 +17,10 @@ from xml.sax.xmlreader import InputSource
 
 import numpy as np
 
-from bellcrank.errors import ReadError, check_known
-from bellcrank.formats.number_checks import AngleReader
+from bellcrank.errors import ReadError, unknown
 from bellcrank.model.part_checks import MAX_NUMBER
 from bellcrank.model.parts import ORIGIN, Array, ReportLine, Triple
+from bellcrank.model.pose import AngleReader
 
 MAX_DEPTH = 100  # no real robot file nests like that; a hostile one might
 
@@ -62,7 +62,8 @@ class XmlElement:
     def known(self, attribute: str, what: str, table: Mapping[str, str]) -> str:
         """Return the entry of `table` for the value of `attribute`, a type such as `what`, e.g. "joint type"."""
         value = self.require_attribute(attribute, "a joint type")
-        check_known(what, value, table, self.where, ReadError)
+        if value not in table:
+            raise self.error(unknown(what, value, table))
         return table[value]
 
     def get(self, attribute: str) -> str | None:

@@ -2,13 +2,13 @@
 
 Products of an inverse with a matrix are the main case. A trace records them (scalar.columnwise), and the graph itself
 has every operation of every column. `outline_columns` returns the same graph with a call of `ColumnGraph` in place of
-such a part: the graph of one column, and the number of columns. Targets that emit a loop for it have less code to
-fetch, and the columns of one state fill the vector lanes.
+such a part: a loop over the columns (loops/column_loop.py). Targets that emit it have less code to fetch, and the
+columns of one state fill the vector lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,8 @@ import numpy as np
 from bellcrank.graph.graph import Array, Count, Graph, Shape, mapped_outputs, structure, trace
 from bellcrank.graph.inline import without_calls
 from bellcrank.graph.loop_graph import LoopGraph
+from bellcrank.graph.loops.column_loop import ColumnLoop, column_loop
+from bellcrank.graph.loops.statements import LoopProgram
 from bellcrank.nodes.node import ColumnwiseNote, Node, Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import step
@@ -27,46 +29,38 @@ MIN_ADJACENT_COLUMNS = 4  # adjacent columns that are stored together
 
 
 class ColumnGraph(LoopGraph):
-    """x[:, k] = body(shared, given[:, k]), for k below `number`."""
+    """x[:, k] = y of the graph of the `loop` from (shared, given[:, k]), for every column k."""
 
-    body: Graph
-    number: int
+    loop: ColumnLoop
 
-    def __init__(self, body: Graph, count: int) -> None:
-        inputs: dict[str, Shape] = {"shared": body.inputs["shared"], "given": (*body.inputs["given"], count)}
-        super().__init__(f"{body.name}s", inputs, {"x": (*body.shapes["x"], count)}, body=body, number=count)
+    def __init__(self, loop: ColumnLoop) -> None:
+        inputs: dict[str, Shape] = {"shared": (loop.shared,), "given": (loop.rows, loop.number)}
+        super().__init__(f"{loop.graph.name}s", inputs, {"x": (*loop.graph.shapes["y"], loop.number)}, loop=loop)
+
+    def loops(self) -> LoopProgram:
+        """Return the loop over all columns."""
+        return LoopProgram((self.loop,), {}, {}, {})
 
     @property
     def extent(self) -> str:
         """Number of columns, for messages."""
-        return f"{self.number} columns"
+        return f"{self.loop.number} columns"
 
     def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
-        """Return the number of columns and the code of one; `known` as in `structure`."""
-        return type(self).__name__, self.number, structure(self.body, known)
+        """Return the number of columns, that of shared elements, and the code of one; `known` as in `structure`."""
+        return type(self).__name__, self.loop.number, self.loop.shared, structure(self.loop.graph, known)
 
     def write_out(self) -> Graph:
         """Return the graph of all columns, one after the other."""
 
         def columns(shared: Array, given: Array) -> dict[str, Any]:
-            return {"x": np.stack([self.body.call(shared=shared, given=x)["x"] for x in given.T], axis=-1)}
+            return {"x": np.stack([self.loop.graph.call(x=[*shared, *x])["y"] for x in given.T], axis=-1)}
 
         return without_calls(trace(self.name, columns, self.inputs))
 
-    @property
-    def size(self) -> int:
-        """Number of nodes of all columns."""
-        return self.number * self.body.size
-
     def count(self) -> Count:
         """Count the operations of all columns."""
-        return Count({kind: self.number * n for kind, n in self.body.count().by_kind.items()})
-
-    def evaluate(self, **values: Any) -> dict[str, Array]:
-        """Evaluate all columns with numpy; `values` are the inputs `shared` and `given`."""
-        shared, given = np.asarray(values["shared"]), np.asarray(values["given"])
-        results = self.body.evaluate(shared=shared[..., None, :], given=np.swapaxes(given, -1, -2))
-        return {"x": np.swapaxes(results["x"], -1, -2)}
+        return Count({kind: self.loop.number * n for kind, n in self.loop.graph.count().by_kind.items()})
 
 
 @dataclass(eq=False)
@@ -78,40 +72,45 @@ class _LiveColumns:
     columns: list[int]
 
     @cached_property
-    def input_positions(self) -> dict[str, list[int]]:
-        """Shared numbers and column elements that are inputs: used, and not the same constant in all columns."""
+    def places(self) -> list[tuple[bool, int]]:
+        """Inputs of a column, (whether it is its own, index): used, and not the same constant in all columns.
+
+        Shared ones come first.
+        """
         first, *others = (self.note.columns[k] for k in self.columns)
         moving = [i for i, x in enumerate(first) if isinstance(x, Node) or any(c[i] != x for c in others)]
-        every = {"shared": [i for i, x in enumerate(self.note.shared) if isinstance(x, Node)], "given": moving}
-        used = {n.args for n in self.trace_column(every).nodes if n.op == "input"}
-        return {name: [i for k, i in enumerate(places) if (name, k) in used] for name, places in every.items()}
+        every = [(False, i) for i, x in enumerate(self.note.shared) if isinstance(x, Node)]
+        every += [(True, i) for i in moving]
+        used = {n.args[1] for n in self.trace_column(every).nodes if n.op == "input"}
+        return [place for k, place in enumerate(every) if k in used]
 
     @cached_property
     def inputs(self) -> list[Value]:
         """Values of the inputs of the Columns, in its order."""
-        shared, given = self.input_positions.values()
-        return [self.note.shared[i] for i in shared] + [self.note.columns[k][i] for i in given for k in self.columns]
+        columns = [self.note.columns[k] for k in self.columns]
+        rows = [[c[i] for c in columns] if own else [self.note.shared[i]] for own, i in self.places]
+        return [x for row in rows for x in row]
 
     @cached_property
     def last_input(self) -> int:
         """Serial number of the input that is created last."""
         return max((x.serial for x in self.inputs if isinstance(x, Node)), default=-1)
 
-    def trace_column(self, places: Mapping[str, Sequence[int]]) -> Graph:
+    def trace_column(self, places: Sequence[tuple[bool, int]]) -> Graph:
         """Trace one column with inputs at these places; the other places hold constants common to all columns."""
 
-        def body(**symbols: Sequence[Node]) -> Mapping[str, Any]:
-            values = {"shared": _constants(self.note.shared), "given": _constants(self.note.columns[self.columns[0]])}
-            for name, indices in places.items():
-                for symbol, i in zip(symbols[name], indices, strict=True):
-                    values[name][i] = symbol
-            results = self.note.body(values["shared"], values["given"])
-            return {"x": [results[i] for i in self.rows]}
+        def body(x: Sequence[Node]) -> dict[str, list[Value]]:
+            values = _constants(self.note.shared), _constants(self.note.columns[self.columns[0]])
+            for symbol, (own, i) in zip(x, places, strict=True):
+                values[own][i] = symbol
+            results = self.note.body(*values)
+            return {"y": [results[i] for i in self.rows]}
 
-        return trace("column", body, {name: (len(indices),) for name, indices in places.items()})
+        return trace("column", body, {"x": (len(places),)})
 
     def column_graph(self) -> ColumnGraph:
-        return ColumnGraph(self.trace_column(self.input_positions), len(self.columns))
+        shared = sum(not own for own, _ in self.places)
+        return ColumnGraph(column_loop(self.trace_column(self.places), shared, len(self.columns)))
 
 
 def _is_live(x: Value | None, live: set[int]) -> bool:

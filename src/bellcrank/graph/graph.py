@@ -7,7 +7,7 @@ pictures, and the code generators in `emit/`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.errors import InputError, TraceError, brief, unknown
+from bellcrank.errors import CompileError, InputError, TraceError, brief, unknown
 from bellcrank.graph import graph_text, interpreter
 from bellcrank.lazy_import import lazy_import
 from bellcrank.nodes.node import Node
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+MAX_LISTED_ELEMENTS = 5  # elements listed in a message
+REPORT_BUG = "; this is a bug of bellcrank, and no code was generated. Please report it, with the call that caused it."
 
 
 @dataclass(frozen=True)
@@ -577,6 +579,48 @@ def trace(
         outputs[key] = array
     free = {PARAMETERS: (len(parameters),)} if parameters else {}
     return Graph(name, dict(inputs) | free, outputs, tape)
+
+
+class Coverage:
+    """Store coverage check for generated code: every element of every output is stored.
+
+    An emitter notes each store when it writes it, and calls `check` at the end. An element that is not stored would
+    return whatever was in the memory of the caller, which may look like a result.
+    """
+
+    def __init__(self, function: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Start with no element stored.
+
+        Parameters
+        ----------
+        function
+            Name of the function, for the message.
+        shapes
+            Shapes of all outputs, by name.
+        """
+        self.function = function
+        self.stored = {name: np.zeros(math.prod(shape), bool) for name, shape in shapes.items()}
+
+    def note(self, output: str, elements: Iterable[int]) -> None:
+        """Record that `elements` (flat indices) of `output` are stored."""
+        known = self.stored.get(output, np.zeros(0, bool))
+        places = elements if isinstance(elements, np.ndarray) else np.fromiter(elements, int)
+        if places.size and (places.min() < 0 or places.max() >= len(known)):
+            raise CompileError(f'{self.function}: the generated code stores outside of "{output}"{REPORT_BUG}')
+        known[places] = True
+
+    def check(self) -> None:
+        """Raise CompileError if an element of an output is not stored."""
+        for name, stored in self.stored.items():
+            missing = np.flatnonzero(~stored)
+            if len(missing):
+                some = ", ".join(map(str, missing[:MAX_LISTED_ELEMENTS])) + (
+                    ", ..." if len(missing) > MAX_LISTED_ELEMENTS else ""
+                )
+                raise CompileError(
+                    f"{self.function}: the generated code does not store {len(missing)} of {len(stored)} elements "
+                    f'of "{name}" ({some}){REPORT_BUG}'
+                )
 
 
 def value_array(values: Sequence[Any], shape: Shape = (-1,)) -> Array:

@@ -49,10 +49,6 @@ class LinearSystem(LoopGraph):
         """Return the equivalent graph of nodes, however large."""
         return without_calls(trace(self.name, self._body, self.inputs))
 
-    def loops(self) -> LoopProgram:
-        """Return the step as nested loops."""
-        return linear_system_loops(self)
-
     @abstractmethod
     def _body(self, **given: Any) -> dict[str, Any]:
         """Return the outputs for the inputs, in any scalars."""
@@ -91,6 +87,10 @@ class LUFactors(LinearSystem):
     def within(self) -> list[Graph]:
         """The graph of the linear map, which the loops call."""
         return [self.linear_map]
+
+    def loops(self) -> LoopProgram:
+        """Return the factorisation as nested loops, with the columns of the matrix in memory one after the other."""
+        return LoopProgram((*_assembly(self), _elimination(self.n)), {UNIT: self.n, COLUMN: self.n}, {}, {})
 
     def code_key(self, known: dict[int, Any]) -> tuple[Any, ...]:
         """Return the kind of step, its size, and the map; `known` as in `structure`."""
@@ -149,6 +149,10 @@ class Substitution(LinearSystem):
     def __init__(self, name: str, n: int) -> None:
         inputs: dict[str, Shape] = {"rows": (n, n), "reciprocal": (n,), "b": (n,)}
         super().__init__(name, inputs, {"x": (n,)}, n=n)
+
+    def loops(self) -> LoopProgram:
+        """Return the substitution as nested loops."""
+        return LoopProgram(_substitution(self.n), {}, {}, {})
 
     def _body(self, **given: Any) -> dict[str, Any]:
         rows, reciprocal = given["rows"], given["reciprocal"]
@@ -210,14 +214,6 @@ def _reshape_inputs(arrays: Mapping[str, Array], shapes: Mapping[str, Shape]) ->
 ROWS, RECIPROCAL = ("out", "rows"), ("out", "reciprocal")  # results of the factorisation
 FACTORS, FACTOR_RECIPROCAL, RIGHT_SIDE, SOLUTION = ("in", "rows"), ("in", "reciprocal"), ("in", "b"), ("out", "x")
 UNIT, COLUMN = ("unit", 0), ("column", 0)  # a unit vector, and the result of the linear map for it
-
-
-def linear_system_loops(system: LinearSystem) -> LoopProgram:
-    """Return a step of solving a linear `system` as loops."""
-    if isinstance(system, LUFactors):
-        body = *_assembly(system), _elimination(system.n)
-        return LoopProgram(body, {UNIT: system.n, COLUMN: system.n}, {}, {})
-    return LoopProgram(_substitution(system.n), {}, {}, {})
 
 
 def _up(variable: Variable, count: Index | int, *body: Statement, start: Index | int = 0) -> Loop:

@@ -4,8 +4,8 @@
     LinearSystem     factorisation and substitution (linear_solve.py)
     ColumnGraph      a loop over the columns of a matrix (columns.py)
 
-Targets that know the kind of loop emit it. For all others, and for derivatives, the operations are written out once, up
-to a limit.
+Their `loops` are statements of graph/loops/, which targets print. For targets without loops, and for derivatives, the
+operations are written out once, up to a limit.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.graph.graph import Graph, value_array
+from bellcrank.graph.graph import Coverage, Graph, value_array
 from bellcrank.graph.loop_grouping import ArrayName, OperationGroup, UnitList
 from bellcrank.graph.loop_levels import GraphLevels
 from bellcrank.graph.loops.statements import (
@@ -37,7 +37,6 @@ from bellcrank.graph.loops.statements import (
     copy,
     index_of,
 )
-from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.node import Node, Value
 from bellcrank.nodes.tape import Tape
 from bellcrank.scalar import maximum, minimum

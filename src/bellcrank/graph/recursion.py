@@ -16,10 +16,9 @@ import numpy as np
 
 from bellcrank.graph import recursion_interpreter
 from bellcrank.graph.cells import RESULT, Cell, CellLoops, channel_output, loop_fission
-from bellcrank.graph.graph import Array, Count, Graph, Shape, structure
+from bellcrank.graph.graph import Array, Count, Coverage, Graph, Shape, structure
 from bellcrank.graph.interpreter import checked_inputs, operation_costs
 from bellcrank.graph.loop_graph import LoopGraph
-from bellcrank.graph.store_coverage import Coverage
 from bellcrank.nodes.ops import KINDS
 
 if TYPE_CHECKING:

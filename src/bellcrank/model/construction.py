@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.argument_errors import sequence_elements
 from bellcrank.errors import ModelError, brief, unknown
 from bellcrank.model import part_checks
-from bellcrank.model.energy_check import TurningDirections, check_energy, has_planar_inertia, turning_directions
+from bellcrank.model.energy_check import check_digits, check_energy, has_planar_inertia, turning_directions
 from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
 from bellcrank.model.loop_checks import FrameEnds, check_couplings, check_loops, check_springs
@@ -39,6 +39,9 @@ from bellcrank.model.parts import (
 from bellcrank.parameters import Parameters, has_free, nominal
 
 WeldedPose = tuple[str, Array, Array]  # body, rotation and point in the body's frame
+# Distance (m) from which digits of the moments are checked: a body at a distance of d metres adds m d^2 about the other
+# axes, with rounding.
+FAR_METRES = 100.0
 UNMOVED_ROTATION, UNMOVED_POINT = np.eye(3), np.zeros(3)  # identical objects mark bodies that no weld has moved
 
 
@@ -79,17 +82,13 @@ def mechanism_of(
         Invalid names, topology or NaN, and a mass matrix with a negative eigenvalue, are always errors.
     """
     part_checks.checked_level(checks)
-    components = sequence_elements(gravity)
-    if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
-        raise ModelError(f'mechanism "{name}": gravity is {brief(gravity)}; expected three numbers.')
-    gravity = components
-    # After the check of the length, because a list may contain itself.
-    part_checks.check_finite(f'mechanism "{name}"', "gravity", gravity)
+    gravity = _checked_gravity(f'mechanism "{name}"', gravity)
     report_lines = [*lines, *_check_parts(bodies, joints, frames, ground)]
     welded = _WeldMerger(bodies, ground)
     for j in _parents_first(joints, ground, [b.name for b in bodies]):
         welded.add(j)
-    report_lines += [*welded.lines, *_inertia_warnings(bodies, welded, checks)]
+    doubtful = _doubtful_bodies(bodies)
+    report_lines += [*welded.lines, *_inertia_warnings(doubtful, welded, checks)]
     final = [_merge_bodies(welded.merged_parts[j.child]) for j in welded.moving_joints]
     for b in final:
         part_checks.check_mass(b)
@@ -98,10 +97,11 @@ def mechanism_of(
     moving, mimic_lines = _resolve_mimics(welded.moving_joints, {j.name for j in joints}, checks)
     report_lines += mimic_lines
     placed = {f.name: f for f in _all_frames(frames, welded.poses)}
-    ends = FrameEnds({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.poses}, placed)
-    report_lines += check_loops(loops, ends, moving)
-    check_couplings(loops, moving)
-    report_lines += check_springs(springs, ends)
+    if loops or springs:
+        ends = FrameEnds({f.name: f for f in frames} | {b: Frame(b, b) for b in welded.poses}, placed)
+        report_lines += check_loops(loops, ends, moving)
+        check_couplings(loops, moving)
+        report_lines += check_springs(springs, ends)
     mechanism = Mechanism(
         name=name,
         ground=ground,
@@ -114,7 +114,7 @@ def mechanism_of(
         flexible=tuple(body.seen_from(*welded.poses[body.body]) for body in flexible),
         outlines=tuple(outline.seen_from(welded.poses) for outline in outlines),
     )
-    report_lines += check_energy(mechanism)
+    report_lines += _energy_warnings(mechanism, bool(doubtful))
     given_parameters = Parameters(gravity, bodies, joints, frames, loops, springs)
     unused = [parameter for parameter in given_parameters if parameter not in mechanism.parameters]
     report_lines += [
@@ -124,6 +124,15 @@ def mechanism_of(
     # The parts are equal, so their parameters are not searched again.
     vars(reported)["parameters"] = mechanism.parameters
     return reported
+
+
+def _checked_gravity(where: str, gravity: Sequence[float]) -> Sequence[float]:
+    """Return the three numbers of `gravity`; raise a ModelError, which names `where`, for anything else."""
+    components = sequence_elements(gravity)
+    if components is None or len(components) != 3 or any(_is_not_scalar(g) for g in components):
+        raise ModelError(f"{where}: gravity is {brief(gravity)}; expected three numbers.")
+    part_checks.check_finite(where, "gravity", components)  # after the length, because a list may contain itself
+    return components
 
 
 def _is_not_scalar(x: object) -> bool:
@@ -232,8 +241,31 @@ def _parents_first(joints: Sequence[Joint], ground: str, bodies: Sequence[str]) 
     return order
 
 
+def _doubtful_bodies(bodies: Sequence[Body]) -> list[Body]:
+    """Return the bodies with a negative mass or an inertia that is impossible for a body that moves in space.
+
+    The others, and all that consist of them, have no negative kinetic energy in any motion (energy_check.py).
+    """
+    distinct = {(b.mass, b.inertia): b for b in bodies}  # identical bodies are examined once
+    defective = {key for key, b in distinct.items() if part_checks.find_inertia_defect(b) is not None}
+    return [b for b in bodies if (b.mass, b.inertia) in defective]
+
+
+def _energy_warnings(m: Mechanism, doubtful: bool) -> Iterator[ReportLine]:
+    """Yield warnings about distant parts, and about negative kinetic energy where inertias are `doubtful`."""
+    m = m.at() if m.parameters else m
+    # From frame to frame; the position of the roots on the ground has no effect.
+    offsets = [*(b.com for b in m.bodies), *(j.point for j in m.joints if j.parent != m.ground)]
+    if (farthest := max((math.hypot(*x) for x in offsets), default=0.0)) > FAR_METRES:
+        yield from check_digits(m, farthest)
+    if doubtful:
+        yield from check_energy(m)
+
+
 def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) -> list[ReportLine]:
     """Return warnings about physically impossible inertias; raise a ModelError where `checks` is "error"."""
+    if not bodies:
+        return []
     turns = turning_directions(welded.moving_joints, welded.ground)
     valid_keys: set[tuple[object, ...]] = set()  # keys of valid bodies, which identical bodies share
     defects = []
@@ -249,9 +281,8 @@ def _inertia_warnings(bodies: Sequence[Body], welded: _WeldMerger, checks: str) 
     return part_checks.defect_lines([doubt for doubt in defects if doubt is not None])
 
 
-def _inertia_defect(
-    b: Body, place: WeldedPose, turns: Mapping[str, TurningDirections]
-) -> part_checks.InertiaDefect | None:
+def _inertia_defect(b: Body, place: WeldedPose, turns: Mapping[str, Array]) -> part_checks.InertiaDefect | None:
+    """Return the defect of a body, given the directions that each body can turn about, or None."""
     body, R, _ = place
     return part_checks.find_inertia_defect(
         b, has_planar_inertia(np.asarray(nominal(b.inertia), dtype=float), turns[body] @ nominal(R))

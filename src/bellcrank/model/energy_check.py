@@ -22,7 +22,7 @@ from bellcrank.errors import ModelError
 from bellcrank.model.joints import KINDS
 from bellcrank.model.mechanism import Mechanism
 from bellcrank.model.part_checks import NEGLIGIBLE_MOMENT
-from bellcrank.model.parts import Array, Body, Joint, ReportLine, Triple
+from bellcrank.model.parts import Array, Body, Joint, ReportLine
 from bellcrank.parameters import nominal
 from bellcrank.spatial.inertia import six_numbers
 from bellcrank.spatial.vector import AXES, ZERO, Motion
@@ -33,9 +33,7 @@ PARALLEL_SINE = 1e-6
 RELATIVE_ROUNDING = 1e-9
 # Number of mass matrices sampled where there is no proof.
 SAMPLED_CONFIGURATIONS = 20
-# Distance (m) from which digits of the moments are checked: a body at a distance of d metres adds m d^2 about the other
-# axes, with rounding. Fewer digits than ERROR_DIGITS are an error, fewer than WARNING_DIGITS a warning.
-FAR_METRES = 100.0
+# Fewer remaining digits of the moments than ERROR_DIGITS are an error, fewer than WARNING_DIGITS a warning.
 ERROR_DIGITS, WARNING_DIGITS = 3, 8
 UNIT_MOTIONS = [*(Motion(e, ZERO) for e in AXES), *(Motion(ZERO, e) for e in AXES)]
 
@@ -99,10 +97,8 @@ def has_planar_inertia(inertia: Array, turns: TurningDirections) -> bool:
     return bool(np.abs(in_plane).max() <= RELATIVE_ROUNDING * np.abs(inertia).max())
 
 
-def check_energy(mechanism: Mechanism) -> Iterator[ReportLine]:
-    """Raise a ModelError if a mass matrix of `mechanism` has a negative eigenvalue; yield a warning if one may have."""
-    m = mechanism.at() if mechanism.parameters else mechanism
-    yield from _check_digits(m)
+def check_energy(m: Mechanism) -> Iterator[ReportLine]:
+    """Raise a ModelError if a mass matrix of `m` has a negative eigenvalue; yield a warning if one may have."""
     turns = turning_directions(m.joints, m.ground)
     proven: dict[tuple[object, ...], bool] = {}
     doubtful = []
@@ -144,14 +140,11 @@ def _is_proven(b: Body, turns: TurningDirections) -> bool:
     return bool(b.mass >= 0.0 and least >= -max(RELATIVE_ROUNDING * np.abs(b.inertia).max(), NEGLIGIBLE_MOMENT))
 
 
-def _check_digits(m: Mechanism) -> Iterator[ReportLine]:
-    """Raise a ModelError if the moments of a joint are rounding error, because parts are far away.
+def check_digits(m: Mechanism, farthest: float) -> Iterator[ReportLine]:
+    """Raise a ModelError if the moments of a joint are rounding error, because parts are up to `farthest` m away.
 
     Yield a warning if few digits are left.
     """
-    farthest = max((math.hypot(*x) for x in _offsets(m)), default=0.0)
-    if not farthest > FAR_METRES:
-        return
     configurations = [m.neutral(), *m.random(0, 3)[0]]
     digits, (name, least, about) = min(x for q in configurations for x in _remaining_digits(m, q))
     description = (
@@ -182,12 +175,6 @@ def _remaining_digits(m: Mechanism, q: Array) -> Iterator[tuple[float, tuple[str
             yield math.log10(left), (link.joint.name, least, about)
         if link.parent >= 0:
             carried[link.parent] = carried[link.parent] + link.transform(coordinates).inertia(carried[i])
-
-
-def _offsets(m: Mechanism) -> Iterator[Triple]:
-    """Yield offsets from frame to frame; the position of the roots on the ground has no effect."""
-    yield from (b.com for b in m.bodies)
-    yield from (j.point for j in m.joints if j.parent != m.ground)
 
 
 def mass_matrix(m: Mechanism, q: Sequence[float] | Array) -> Array:

@@ -103,7 +103,8 @@ class Mechanism(Quantities):
                 if why := name_problem(name):
                     raise ModelError(f"the {what} {why}.")
         self._check_columns()
-        check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
+        if self.outlines:
+            check_outlines(self.outlines, self.columns[0], {self.ground, *(b.name for b in self.bodies)})
 
     def _given_names(self) -> tuple[tuple[str, list[str]], ...]:
         """Return all names in the parts, by kind of part."""

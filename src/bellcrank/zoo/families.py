@@ -19,10 +19,10 @@ import numpy as np
 from bellcrank.argument_errors import explain_argument_errors, generator, sequence_elements
 from bellcrank.errors import BellcrankError, InputError, brief, unknown
 from bellcrank.formats.builder import Builder
-from bellcrank.formats.number_checks import axis_rotation
 from bellcrank.model import Mechanism, mechanism_of
 from bellcrank.model.joints import KINDS
 from bellcrank.model.parts import IDENTITY, Array, Body, Joint, Matrix, Mimic, Triple, matrix, triple
+from bellcrank.model.pose import axis_rotation
 from bellcrank.model.quaternion import rotation_matrix
 from bellcrank.scalar import is_real, is_whole
 

@@ -53,7 +53,7 @@ from bellcrank.dynamics.loops.constraint_values import (
     total_rank,
 )
 from bellcrank.dynamics.loops.rank import LoopRank, RedundancyGroup
-from bellcrank.dynamics.quantity_requests import check_moving_body
+from bellcrank.dynamics.quantities import check_moving_body
 from bellcrank.errors import ModelError
 from bellcrank.model import Mechanism
 from bellcrank.model.mechanism import warn_once

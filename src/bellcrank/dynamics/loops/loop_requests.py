@@ -25,7 +25,7 @@ from bellcrank.dynamics.loops.assembly import (
 from bellcrank.dynamics.loops.constraint_equations import equation_names
 from bellcrank.dynamics.loops.constraint_values import Array, evaluate_constraints, natural_scales
 from bellcrank.dynamics.loops.equation_analysis import Analysis, analysis
-from bellcrank.dynamics.quantity_requests import check_moving_body
+from bellcrank.dynamics.quantities import check_moving_body
 from bellcrank.errors import InputError, ModelError, unknown, warn
 from bellcrank.model import Mechanism
 from bellcrank.model.joints import KINDS

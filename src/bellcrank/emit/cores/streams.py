@@ -18,7 +18,7 @@ from bellcrank.emit.cpu import kernel_module, module_functions
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.scheduling import Item, Tile, ancestors, chunks, input_tiles, items, order, trig_groups, unique
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.store_coverage import Coverage
+from bellcrank.graph.graph import Coverage
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule

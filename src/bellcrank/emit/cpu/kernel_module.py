@@ -9,7 +9,7 @@ and its address is stored. The batch module gets the address of `@one`, for the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bellcrank.emit.cpu.module_functions import (
     array_names,
@@ -21,7 +21,6 @@ from bellcrank.emit.cpu.module_functions import (
     writable_global,
 )
 from bellcrank.emit.llvm import column_code
-from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.scheduling import WINDOW_NODES, Item, chunks, items, order, split_trig
@@ -154,9 +153,10 @@ def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) 
     """
     if graph.tape.columnwise_notes:
         graph = outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
-    calls = column_code.column_calls(graph, 1, width, dtype) if graph.calls else NO_COLUMNS
-    sequence = items(graph, order(graph, _window_nodes(graph)), calls.written)
-    return _printer(graph, 1, width, dtype, sequence, chunk, columns=calls)
+    columns = column_code.column_calls(graph, 1, width, dtype) if graph.calls else {}
+    written = column_code.written_elements(columns)
+    sequence = items(graph, order(graph, _window_nodes(graph), late=bool(columns)), written)
+    return _printer(graph, 1, width, dtype, sequence, chunk, columns=columns)
 
 
 def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | None = None) -> LLVMPrinter:
@@ -180,19 +180,19 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
     if small and not graph.calls and has_matrix_output(graph) and width > 1:
         prologue, sequence = split_trig(items(graph, order(graph, PIPELINED_WINDOW_NODES)))
         return _printer(graph, width, width, dtype, sequence, chunk, prologue)
-    calls = NO_COLUMNS
+    columns = {}
     if graph.calls:
         from bellcrank.emit.llvm.rematerialisation import rematerialise  # few graphs are so large
 
-        graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES))
-        calls = column_code.column_calls(graph, width, width, dtype, "block_")
-    sequence = items(graph, order(graph, _window_nodes(graph)), whole_matrices=bool(graph.calls))
-    return _printer(graph, width, width, dtype, sequence, chunk, columns=calls)
+        graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES, late=True))
+        columns = column_code.column_calls(graph, width, width, dtype, "block_")
+    sequence = items(graph, order(graph, _window_nodes(graph), late=bool(columns)), whole_matrices=bool(columns))
+    return _printer(graph, width, width, dtype, sequence, chunk, columns=columns)
 
 
 def _printer(
     graph: Graph, lanes: int, width: int, dtype: str, sequence: Sequence[Item], chunk: int | None,
-    prologue: Sequence[Item] = (), columns: ColumnCalls = NO_COLUMNS,
+    prologue: Sequence[Item] = (), columns: Mapping[int, column_code.ColumnCode] | None = None,
 ) -> LLVMPrinter:  # fmt: skip
     parts = chunks(sequence, CHUNK_ITEMS if chunk is None else chunk)
     registers = _allocated_registers(graph)

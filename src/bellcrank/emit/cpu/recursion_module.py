@@ -17,8 +17,8 @@ from bellcrank.emit.llvm.scheduling import TILE_COLUMNS, Tile
 from bellcrank.emit.llvm.subroutines import Routines, routines
 from bellcrank.emit.llvm.wave_functions import Waves
 from bellcrank.graph import Graph
+from bellcrank.graph.graph import Coverage
 from bellcrank.graph.recursion import has_parallel_runs, recursions
-from bellcrank.graph.store_coverage import Coverage
 from bellcrank.quoting import symbol
 
 PARALLEL_SUMS = 16  # independent partial sums of the inputs

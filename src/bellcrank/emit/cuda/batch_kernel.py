@@ -34,7 +34,7 @@ from bellcrank.emit.cuda.team import TeamDivision, single_thread_team, work
 from bellcrank.emit.cuda.thread_code import Units, emit_member
 from bellcrank.emit.llvm.lanes import Writer, indented
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.store_coverage import Coverage
+from bellcrank.graph.graph import Coverage
 from bellcrank.quoting import symbol
 
 By = TypeVar("By")

@@ -18,7 +18,6 @@ from bellcrank.emit.llvm import sincos
 from bellcrank.emit.llvm.register_allocation import contiguous_location, read_elements
 from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def emit_call(s: LLVMPrinter, item: Item) -> None:
     """Emit the call `item` by printer `s`; arguments are stored unless they are contiguous, results stay in place."""
     call_node, *results = item.defines
     function, *values = call_node.args
-    if isinstance(function, ColumnGraph):
+    if call_node.serial in s.columns:
         _emit_column_loop(s, call_node, results)
         return
     assert s.called is not None
@@ -75,14 +74,13 @@ def _emit_column_loop(s: LLVMPrinter, call: Node, results: Sequence[Node]) -> No
     Columns are stored in the workspace, and shared numbers are read in place. Results go to an output, or they stay in
     the workspace until they are used.
     """
-    function, *values = call.args
-    code, layout = s.column_calls.codes[call.serial], s.column_calls.layouts.get(call.serial)
-    shared = math.prod(function.inputs["shared"])
-    s.store_values([x for x in values[:shared] if x.serial not in s.slots])
+    code = s.columns[call.serial]
+    loop, layout, shared = code.loop, code.layout, call.args[1 : 1 + code.loop.shared]
+    s.store_values([x for x in shared if x.serial not in s.slots])
     assignment = code.assign_rows(_rows_read_last(s, call)) if s.w.lanes > 1 else None
-    s.loop_functions.append(code.text([s.slots[x.serial] for x in values[:shared]], assignment))
+    s.loop_functions.append(code.text([s.slots[x.serial] for x in shared], assignment))
     start = loop_argument_slot(s, call)
-    for i, x in enumerate(values[shared:], start):
+    for i, x in enumerate(loop.given(call), start):
         if not isinstance(x, Node) or s.slots.get(x.serial) != i:
             s.w.store(s.value(x), s.slot(i))
     arguments, name = f"ptr %ws, ptr {s.slot(start)}", code.name
@@ -90,9 +88,8 @@ def _emit_column_loop(s: LLVMPrinter, call: Node, results: Sequence[Node]) -> No
         s.coverage.note(layout.array, layout.elements)
         s.w.do(f"call void @{name}({arguments}, ptr %out_{symbol(layout.array)})")
         return
-    base = s.contiguous_slots(
-        assignment.extra_rows * function.number if assignment else math.prod(function.shapes["x"])
-    )
+    size = assignment.extra_rows * loop.number if assignment else math.prod(call.args[0].shapes["x"])
+    base = s.contiguous_slots(size)
     s.w.do(f"call void @{name}({arguments}, ptr {s.slot(base)})")
     if assignment:
         _update_slots(s, call, results, assignment, base)
@@ -102,9 +99,9 @@ def _emit_column_loop(s: LLVMPrinter, call: Node, results: Sequence[Node]) -> No
 
 def _update_slots(s: LLVMPrinter, call: Node, results: Sequence[Node], assignment: RowAssignment, base: int) -> None:
     """Update the slots after a loop: record the results, forget overwritten values, and free unused rows."""
-    function, *values = call.args
-    n, start = function.number, loop_argument_slot(s, call)
-    for i, x in enumerate(values[math.prod(function.inputs["shared"]) :]):
+    loop = s.columns[call.serial].loop
+    n, start = loop.number, loop_argument_slot(s, call)
+    for i, x in enumerate(loop.given(call)):
         if i // n in assignment.overwritable and isinstance(x, Node) and s.slots.get(x.serial) == start + i:
             del s.slots[x.serial]
     begins = [start + n * i for i in range(assignment.argument_rows)] + [
@@ -116,9 +113,8 @@ def _update_slots(s: LLVMPrinter, call: Node, results: Sequence[Node], assignmen
 
 def _rows_read_last(s: LLVMPrinter, call: Node) -> list[int]:
     """Return the rows of a loop's arguments that nothing reads after the loop."""
-    function, *values = call.args
-    columns, n = values[math.prod(function.inputs["shared"]) :], function.number
-    later = s.read_after(call)
+    loop = s.columns[call.serial].loop
+    columns, n, later = loop.given(call), loop.number, s.read_after(call)
     rows = [columns[i : i + n] for i in range(0, len(columns), n)]
     return [i for i, row in enumerate(rows) if not any(isinstance(x, Node) and x.serial in later for x in row)]
 
@@ -126,9 +122,20 @@ def _rows_read_last(s: LLVMPrinter, call: Node) -> list[int]:
 def loop_argument_slot(s: LLVMPrinter, call: Node) -> int:
     """Return the slot, as printer `s` counts them, where the columns of the loop of `call` begin; values wait there."""
     if call.serial not in s.loop_argument_slots:
-        room = math.prod(call.args[0].inputs["given"]) + s.trig_width  # vectors may reach beyond the last column
+        loop = s.columns[call.serial].loop
+        room = loop.rows * loop.number + s.trig_width  # vectors may reach beyond the last column
         s.loop_argument_slots[call.serial] = s.contiguous_slots(room)
     return s.loop_argument_slots[call.serial]
+
+
+def argument_positions(s: LLVMPrinter) -> dict[int, tuple[Node, int]]:
+    """Return the call and the position of each argument of the loops over columns of printer `s`, by serial."""
+    positions: dict[int, tuple[Node, int]] = {}
+    for call in (item.defines[0] for chunk in s.chunks for item in chunk if item.kind == "call"):
+        for i, x in enumerate(s.columns[call.serial].loop.given(call)):
+            if isinstance(x, Node):
+                positions.setdefault(x.serial, (call, i))
+    return positions
 
 
 def prologue(s: LLVMPrinter) -> str:

@@ -1,4 +1,4 @@
-"""LLVM IR for the columns of a graph (graph/columns.py): a loop over the columns with the graph of one column inside.
+"""LLVM IR of a loop over columns (graph/loops/column_loop.py) in tiles: several columns at once, and sums in registers.
 
     void @name(ptr ws, ptr given, ptr x)     results to the workspace; in scalar code, to an output if they are one
 
@@ -23,7 +23,6 @@ import numpy as np
 
 from bellcrank.emit.llvm import lanes, register_allocation
 from bellcrank.emit.llvm.column_layout import (
-    ColumnCalls,
     OutputLayout,
     RowAssignment,
     SumTile,
@@ -32,14 +31,13 @@ from bellcrank.emit.llvm.column_layout import (
     output_layouts,
     tile_sums,
     visible_operands,
-    written_elements,
 )
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import Writer, constant_array
 from bellcrank.emit.llvm.llvm_printer import LLVMPrinter
 from bellcrank.emit.llvm.register_allocation import rebase
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import ColumnGraph
+from bellcrank.graph.loops.column_loop import ColumnLoop
 from bellcrank.nodes.node import Value
 
 # Processed together: vectors of columns in scalar code, columns in vector code.
@@ -62,14 +60,14 @@ class ColumnCode:
     """LLVM IR of a loop over columns, for scalar or vector code."""
 
     def __init__(
-        self, graph: ColumnGraph, layout: OutputLayout | None, name: str, lanes: int, width: int, dtype: str
+        self, loop: ColumnLoop, layout: OutputLayout | None, name: str, lanes: int, width: int, dtype: str
     ) -> None:
         """Prepare the code of a loop over columns.
 
         Parameters
         ----------
-        graph
-            The columns.
+        loop
+            The loop.
         layout
             Where the results lie in an output; None for the workspace.
         name
@@ -81,9 +79,9 @@ class ColumnCode:
         dtype
             Floating-point type.
         """
-        self.graph, self.name, self.lanes, self.layout = graph, name, lanes, layout
+        self.loop, self.name, self.lanes, self.layout = loop, name, lanes, layout
         # With fewer columns, the surplus lanes are not stored.
-        columns_in_lanes = lanes == 1 and 2 * graph.number > width
+        columns_in_lanes = lanes == 1 and 2 * loop.number > width
         self.w = Writer(width if columns_in_lanes else lanes, dtype)
         self.columns_per_vector = width if columns_in_lanes else 1  # columns in a vector
         self.element = self.w.bytes * lanes
@@ -92,7 +90,7 @@ class ColumnCode:
         self.waiting_sums: dict[int, int] = {}  # sum that a later tile reads -> its place among those of a round
         self.masks = host().avx512
         self.units = divide_columns(
-            graph.number, width if columns_in_lanes else PARALLEL_COLUMNS, layout, self.masks or lanes > 1
+            loop.number, width if columns_in_lanes else PARALLEL_COLUMNS, layout, self.masks or lanes > 1
         )
         begins = self.units.begins
         rounds = -(-len(begins) // PARALLEL_VECTORS) if columns_in_lanes else len(begins)
@@ -105,26 +103,20 @@ class ColumnCode:
 
     def assign_rows(self, overwritable: Collection[int]) -> RowAssignment:
         """Assign rows to waiting sums and results; `overwritable` lists rows of arguments that may be overwritten."""
-        computed_once = len(self.units.begins) * self.units.size == self.graph.number
+        reusable = len(self.units.begins) * self.units.size == self.loop.number
         tile_values = [[x for group in tile for x in group] for tile in self.order]
         tile_inputs = [
-            [a for x in tile for a in self._loaded_nodes(x) if a.args[:1] != ("shared",)] for tile in tile_values
+            [a for x in tile for a in self._loaded_nodes(x) if not self.loop.is_shared(a)] for tile in tile_values
         ]
-        return assign_rows(
-            self.graph.inputs["given"][0],
-            overwritable,
-            [*self.graph.body.outputs["x"].flat],
-            tile_values,
-            tile_inputs,
-            computed_once,
-        )
+        results = [*self.loop.graph.outputs["y"].flat]
+        return assign_rows(self.loop.rows, overwritable, results, tile_values, tile_inputs, reusable, self.loop.shared)
 
     @cached_property
     def printers(self) -> list[LLVMPrinter]:
         """One printer for each of the columns or vectors that are processed together."""
         w = self.w
         return [
-            LLVMPrinter(self.graph.body, w.lanes, w.lanes, w.dtype, [], called={}, w=w)
+            LLVMPrinter(self.loop.graph, w.lanes, w.lanes, w.dtype, [], called={}, w=w)
             for _ in range(self.parallel_count)
         ]
 
@@ -132,12 +124,12 @@ class ColumnCode:
     def sum_tiles(self) -> list[SumTile]:
         """Tiles of sums."""
         one = self.printers[0]
-        return tile_sums(self.graph.body, one.inline, one.addends, self._sums_per_tile())
+        return tile_sums(self.loop, one.inline, one.addends, self._sums_per_tile())
 
     @property
     def trivial_results(self) -> list[Value]:
         """Results that are constants, or inputs passed through."""
-        results = dict.fromkeys(self.graph.body.outputs["x"].flat)
+        results = dict.fromkeys(self.loop.graph.outputs["y"].flat)
         return [x for x in results if not isinstance(x, Node) or x.op == "input"]
 
     @cached_property
@@ -145,14 +137,11 @@ class ColumnCode:
         """All tiles, after the results that need no computation."""
         return [[self.trivial_results], *self.sum_tiles] if self.trivial_results else [*self.sum_tiles]
 
-    def _operands(self, n: Node) -> list[Node]:
-        return visible_operands(n, self.printers[0].inline)
-
     def _loaded_nodes(self, x: Value) -> list[Node]:
         """Return the nodes that must be loaded for it."""
         if not isinstance(x, Node):
             return []
-        return [x] if x.op == "input" else self._operands(x)
+        return [x] if x.op == "input" else visible_operands(x, self.printers[0].inline)
 
     def text(self, slots: Sequence[int], assignment: RowAssignment | None = None) -> str:
         """Return the function; `slots` are those of the shared numbers in the workspace, `assignment` the rows."""
@@ -208,13 +197,13 @@ class ColumnCode:
         What the sums of a tile share is then read again from the nearest cache, and so are the cache lines that its
         results are written to, a few columns at a time.
         """
-        body, w, printers = self.graph.body, self.w, self.printers
+        w, printers = self.w, self.printers
         added = printers[0].addends
         rows: dict[Value, list[int]] = {}  # result -> rows that it is stored in
-        for i, x in enumerate(body.outputs["x"].flat):
+        for i, x in enumerate(self.loop.graph.outputs["y"].flat):
             rows.setdefault(x, []).append(i)
         for n in (n for tile in self.sum_tiles for group in tile for n in group):
-            for a in self._operands(n):
+            for a in self._loaded_nodes(n):
                 if a.op != "input" and a is not added.get(n.serial):
                     self.waiting_sums.setdefault(a.serial, len(self.waiting_sums))
         for k, tile in enumerate(self.order):
@@ -254,7 +243,7 @@ class ColumnCode:
         inputs = [(n, self._loaded_nodes(n)) for n in group]
         if len(group) < len(printers):
             for _, read in inputs:
-                self._fetch([a for a in read if a.args[:1] == ("shared",)], printers, range(len(printers)), addresses)
+                self._fetch([a for a in read if self.loop.is_shared(a)], printers, range(len(printers)), addresses)
             for k, s in enumerate(printers):
                 for n, read in inputs:
                     self._fetch(read, printers, [k], addresses)
@@ -279,7 +268,7 @@ class ColumnCode:
                 if place < self.assignment.argument_rows
                 else (addresses.starts, place - self.assignment.argument_rows)
             )
-            return self.w.at(start[0], (row * self.graph.number + k) * self.element)
+            return self.w.at(start[0], (row * self.loop.number + k) * self.element)
         assert isinstance(x, Node)
         return self.w.at(addresses.waiting_sums, (self.waiting_sums[x.serial] * self.parallel_count + k) * self.w.align)
 
@@ -300,14 +289,14 @@ class ColumnCode:
                     continue
                 if n.op != "input":
                     s.value_names[n.serial] = w.load(self._waiting_address(n, k, addresses))
-                elif n.args[0] == "shared":
+                elif self.loop.is_shared(n):
                     first_names = printers[0].value_names
                     if n.serial not in first_names:
                         first_names[n.serial] = self._broadcast(n.args[1])
                     s.value_names[n.serial] = first_names[n.serial]
                 else:
                     start, column = (addresses.given[0], k) if self.columns_per_vector == 1 else (addresses.given[k], 0)
-                    place = (n.args[1] * self.graph.number + column) * self.element
+                    place = ((n.args[1] - self.loop.shared) * self.loop.number + column) * self.element
                     s.value_names[n.serial] = w.load(w.at(start, place), align=w.bytes)
 
     def _broadcast(self, i: int) -> str:
@@ -320,9 +309,7 @@ class ColumnCode:
     def _store_row(self, row: int, values: list[str], starts: list[str]) -> None:
         """Store a row of a round."""
         w, unit = self.w, self.units
-        row_addresses = [
-            w.at(p, (row * self.graph.number * self.element) if self.layout is None else 0) for p in starts
-        ]
+        row_addresses = [w.at(p, (row * self.loop.number * self.element) if self.layout is None else 0) for p in starts]
         if self.columns_per_vector > 1:
             row_offset = 0 if self.layout is None else self.layout.rows[row] * w.bytes
             count = len(unit.pieces)
@@ -360,8 +347,10 @@ class ColumnCode:
         w.store(w.let(f"extractelement {w.type} {value}, i64 {lane}"), address, w.element, w.bytes)
 
 
-def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> ColumnCalls:
-    """Return the functions of all loops over columns that `graph` calls; vector code leaves results in the workspace.
+def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str = "") -> dict[int, ColumnCode]:
+    """Return the code of each loop over columns that `graph` calls, by the serial number of the call.
+
+    Vector code leaves results in the workspace.
 
     Parameters
     ----------
@@ -377,8 +366,18 @@ def column_calls(graph: Graph, lanes: int, width: int, dtype: str, prefix: str =
         Prefix of the names of the functions.
     """
     layouts = output_layouts(graph) if lanes == 1 else {}
-    codes = {
-        n.serial: ColumnCode(n.args[0], layouts.get(n.serial), f"{prefix}columns{k}", lanes, width, dtype)
-        for k, n in enumerate(n for n in graph.nodes if n.op == "call")
+    loops = [(n.serial, s) for n in graph.nodes if n.op == "call" for s in n.args[0].loops().body]
+    return {
+        serial: ColumnCode(loop, layouts.get(serial), f"{prefix}columns{k}", lanes, width, dtype)
+        for k, (serial, loop) in enumerate(loops)
+        if isinstance(loop, ColumnLoop)
     }
-    return ColumnCalls(codes, layouts, written_elements(layouts.values()))
+
+
+def written_elements(codes: Mapping[int, ColumnCode]) -> dict[str, set[int]]:
+    """Return the elements of outputs that the loops `codes` store directly, by output."""
+    elements: dict[str, set[int]] = {}
+    for layout in (code.layout for code in codes.values()):
+        if layout is not None:
+            elements.setdefault(layout.array, set()).update(layout.elements)
+    return elements

@@ -1,9 +1,9 @@
 """Plan of a loop over columns: tiles of its sums, rows in which they wait, and where its results lie in outputs.
 
-A column consists of sums of products (graph/columns.py), each of a number that all columns share and a number of its
-own. Sums that are accumulated together, term by term, form a tile: while a number of the column is in a register, all
-sums of the tile add their term. No value stays in a register from tile to tile, so that a compiler has no reason to
-spill what lies in memory already. The order within a sum is not changed, and therefore neither is the result.
+A column (graph/loops/column_loop.py) consists of sums of products, each of a number that all columns share and a number
+of its own. Sums that are accumulated together, term by term, form a tile: while a number of the column is in a
+register, all sums of the tile add their term. No value stays in a register from tile to tile, so that a compiler has no
+reason to spill what lies in memory already. The order within a sum is not changed, and therefore neither is the result.
 
 Waiting sums and results overwrite rows that nothing reads any more, because such rows are in the nearest cache. A row
 has as many elements as there are columns; the first rows are the arguments of the loop. All columns pass through a tile
@@ -16,15 +16,15 @@ Where all results of a loop are elements of an output, it stores them there dire
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Protocol
 
 import numpy as np
 
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import ColumnGraph
+from bellcrank.graph.graph import Shape
+from bellcrank.graph.loops.column_loop import ColumnLoop
 from bellcrank.nodes.node import Value
 
 SumTile = list[list[Node]]  # operations, grouped by the number of the column that they read
@@ -113,38 +113,6 @@ def _unit_starts(begin: int, end: int, size: int) -> list[int]:
     return [*range(begin, end - size, size), end - size]
 
 
-class ColumnFunction(Protocol):
-    """Code generator of a loop over columns (column_code.py)."""
-
-    name: str
-
-    def assign_rows(self, overwritable: Collection[int]) -> RowAssignment:
-        """Assign rows for vector code; `overwritable` lists the rows of arguments that may be overwritten."""
-
-    def text(self, slots: Sequence[int], assignment: RowAssignment | None = None) -> str:
-        """Return the function; `slots` are those of shared numbers in the caller's workspace, `assignment` the rows."""
-
-
-@dataclass(frozen=True)
-class ColumnCalls:
-    """Loops over columns that a graph calls, by the serial numbers of the calls."""
-
-    codes: Mapping[int, ColumnFunction]
-    layouts: Mapping[int, OutputLayout]  # where they store results that are outputs
-    written: Mapping[str, set[int]]  # elements of outputs that they store directly
-
-
-NO_COLUMNS = ColumnCalls({}, {}, {})
-
-
-def written_elements(layouts: Iterable[OutputLayout]) -> dict[str, set[int]]:
-    """Return the elements of outputs that `layouts` cover, by output."""
-    elements: dict[str, set[int]] = {}
-    for p in layouts:
-        elements.setdefault(p.array, set()).update(p.elements)
-    return elements
-
-
 def output_layouts(graph: Graph) -> dict[int, OutputLayout]:
     """Return the layout of each call in `graph`, by serial number, if all its results are outputs and nothing else."""
     users: dict[int, int] = {}
@@ -158,22 +126,21 @@ def output_layouts(graph: Graph) -> dict[int, OutputLayout]:
                 output_positions.setdefault(x.serial, []).append((name, flat))
     results: dict[Node, dict[int, Node]] = {}
     for n in graph.nodes:
-        if n.op == "result" and isinstance(n.args[0].args[0], ColumnGraph):
+        if n.op == "result":
             results.setdefault(n.args[0], {})[n.args[1]] = n
     single_positions = {
         s: positions[0] for s, positions in output_positions.items() if len(positions) == 1 and not users.get(s)
     }
     layouts = {
-        call.serial: _output_layout(call.args[0], call_results, single_positions)
+        call.serial: _output_layout(call.args[0].shapes["x"], call_results, single_positions)
         for call, call_results in results.items()
     }
     return {serial: p for serial, p in layouts.items() if p is not None}
 
 
 def _output_layout(
-    function: ColumnGraph, results: Mapping[int, Node], single_positions: Mapping[int, tuple[str, int]]
+    shape: Shape, results: Mapping[int, Node], single_positions: Mapping[int, tuple[str, int]]
 ) -> OutputLayout | None:
-    shape = function.shapes["x"]
     if len(results) < np.prod(shape) or any(n.serial not in single_positions for n in results.values()):
         return None
     positions = [single_positions[results[k].serial] for k in range(len(results))]
@@ -184,13 +151,15 @@ def _output_layout(
     return OutputLayout(positions[0][0], tuple(rows.tolist()), tuple(columns.tolist()))
 
 
-def tile_sums(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, Node], max_sums: int) -> list[SumTile]:
+def tile_sums(
+    loop: ColumnLoop, inline: Callable[[Node], bool], sums: Mapping[int, Node], max_sums: int
+) -> list[SumTile]:
     """Return all operations in tiles.
 
     Parameters
     ----------
-    graph
-        The graph of one column.
+    loop
+        The loop over columns.
     inline
         True for nodes that are emitted at their use.
     sums
@@ -200,23 +169,24 @@ def tile_sums(graph: Graph, inline: Callable[[Node], bool], sums: Mapping[int, N
     """
     chains_of_tiles: list[list[SumChain]] = []
     tile_serials: set[int] = set()  # serials of the sums of the last tile
-    for chain in _chains(graph, inline, sums):
+    for chain in _chains(loop.graph, inline, sums):
         reads = {a.serial for n in chain for a in visible_operands(n, inline)}
         if not chains_of_tiles or len(chains_of_tiles[-1]) == max_sums or reads & tile_serials:
             chains_of_tiles.append([])
             tile_serials = set()
         chains_of_tiles[-1].append(chain)
         tile_serials.add(chain[-1].serial)
-    return _order_tiles([_interleave_chains(tile, inline, sums) for tile in chains_of_tiles], inline)
+
+    def operands(n: Node) -> list[Node]:
+        return [a for a in visible_operands(n, inline) if not loop.is_shared(a)]
+
+    return _order_tiles([_interleave_chains(tile, operands, sums) for tile in chains_of_tiles], operands)
 
 
-def _order_tiles(tiles: Sequence[SumTile], inline: Callable[[Node], bool]) -> list[SumTile]:
+def _order_tiles(tiles: Sequence[SumTile], operands: Callable[[Node], list[Node]]) -> list[SumTile]:
     """Schedule next the ready tile that reads most values that no other tile reads any more: its sums replace them."""
     tile_nodes = [{n for group in tile for n in group} for tile in tiles]
-    tile_inputs = [
-        {a for n in nodes for a in visible_operands(n, inline) if a.args[:1] != ("shared",)} - nodes
-        for nodes in tile_nodes
-    ]
+    tile_inputs = [{a for n in nodes for a in operands(n)} - nodes for nodes in tile_nodes]
     remaining, ordered = list(range(len(tiles))), list[SumTile]()
     while remaining:
         waiting = set[Node]().union(*(tile_nodes[k] for k in remaining))
@@ -247,15 +217,13 @@ def visible_operands(n: Node, inline: Callable[[Node], bool]) -> list[Node]:
     return [x for a in n.operands for x in (visible_operands(a, inline) if inline(a) else [a])]
 
 
-def _interleave_chains(tile: Sequence[SumChain], inline: Callable[[Node], bool], sums: Mapping[int, Node]) -> SumTile:
+def _interleave_chains(
+    tile: Sequence[SumChain], operands: Callable[[Node], list[Node]], sums: Mapping[int, Node]
+) -> SumTile:
     """Interleave the operations of some chains, grouped by the number of the column that they read."""
 
     def key(n: Node) -> int:
-        partial_sum = sums.get(n.serial)
-        column_serials = [
-            a.serial for a in visible_operands(n, inline) if a is not partial_sum and a.args[:1] != ("shared",)
-        ]
-        return min(column_serials, default=-1)
+        return min((a.serial for a in operands(n) if a is not sums.get(n.serial)), default=-1)
 
     waiting = [[(key(n), n) for n in reversed(chain)] for chain in tile]
     order: SumTile = []
@@ -293,6 +261,7 @@ def assign_rows(
     tile_values: Sequence[Sequence[Value]],
     tile_inputs: Sequence[Sequence[Node]],
     reusable: bool = True,
+    shared: int = 0,
 ) -> RowAssignment:
     """Assign rows to the waiting sums and results of a loop over columns.
 
@@ -310,9 +279,11 @@ def assign_rows(
         Nodes that each tile reads.
     reusable
         True if a row may hold one value after another; not allowed where a column is computed twice.
+    shared
+        Number of shared inputs, which come before those of the rows.
     """
     last_tile = {n: t for t, nodes in enumerate(tile_inputs) for n in nodes}
-    last_tile_of_row = {n.args[1]: t for n, t in last_tile.items() if n.op == "input"}
+    last_tile_of_row = {n.args[1] - shared: t for n, t in last_tile.items() if n.op == "input"}
     released_rows: list[list[int]] = [[] for _ in tile_values]  # by tile, rows of the values that it reads last
     for i in overwritable if reusable else ():
         released_rows[last_tile_of_row.get(i, 0)].append(i)

@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 from bellcrank.emit.llvm import calls, lanes
-from bellcrank.emit.llvm.column_layout import NO_COLUMNS, ColumnCalls
 from bellcrank.emit.llvm.host import host
 from bellcrank.emit.llvm.lanes import LIBRARY_ARITY, Writer
 from bellcrank.emit.llvm.register_allocation import (
     SlotAllocator,
-    call_argument_positions,
     matrix_elements,
     rebase,
     spills,
 )
 from bellcrank.emit.llvm.scheduling import MATRIX_ELEMENTS, Item, Tile, consecutive_ranges
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.store_coverage import Coverage
+from bellcrank.graph.graph import Coverage
 from bellcrank.nodes.ops import COMPARISONS, OPS, PLUMBING
 from bellcrank.quoting import symbol
+
+if TYPE_CHECKING:
+    from bellcrank.emit.llvm.column_code import ColumnCode
 
 # {t} is the type, {m} its suffix in names of LLVM intrinsics, {b} the type of a comparison.
 IR_TEMPLATES = {
@@ -59,7 +61,7 @@ class LLVMPrinter:
         chunks: Sequence[Sequence[Item]],
         prologue: Sequence[Item] = (),
         called: Mapping[int, tuple[str, int]] | None = None,
-        columns: ColumnCalls = NO_COLUMNS,
+        columns: Mapping[int, ColumnCode] | None = None,
         registers: int = 0,
         w: Writer | None = None,
     ) -> None:
@@ -83,7 +85,7 @@ class LLVMPrinter:
             For a routine (emit/llvm/subroutines.py), the name and the workspace slots of each function it may call, by
             id of the graph; None otherwise.
         columns
-            Loops over columns that the graph calls.
+            Loops over columns that the graph calls, by the serial number of the call.
         registers
             Registers of the processor, to allocate them here (register_allocation.py); 0 to leave allocation to LLVM.
         w
@@ -93,7 +95,7 @@ class LLVMPrinter:
         self.registers = registers
         self.w = w or Writer(width, dtype, pool=bool(prologue))
         self.slots: dict[int, int] = {}  # node -> slot in the workspace
-        self.called, self.column_calls = called, columns
+        self.called, self.columns = called, columns or {}
         self.loop_functions: list[str] = []  # functions of the loops over columns that were called
         below = max((size for _, size in called.values()), default=0) if called else 0
         self.size = 1 + -(-below // trig_width) * trig_width  # of the workspace, in slots; callees use the first ones
@@ -101,7 +103,7 @@ class LLVMPrinter:
         self.result_slots = SlotAllocator()  # slots of their results
         self.loop_argument_slots: dict[int, int] = {}  # loop over columns -> first slot of its arguments
         # node -> the loop it is passed to, and its position there.
-        self.argument_positions = call_argument_positions(chunks) if columns.codes else {}
+        self.argument_positions = calls.argument_positions(self) if columns else {}
         self.free_slots: list[int] = []
         self.value_names: dict[int, str] = {}  # node -> value, in the chunk being printed
         self.check_terms: list[str] = []  # terms that the chunk adds to slot 0
@@ -112,7 +114,7 @@ class LLVMPrinter:
         self.outputs = {name: list(array.flat) for name, array in graph.outputs.items()}
         self.coverage = Coverage(graph.name, graph.shapes)
         # Serials of elements kept in the workspace.
-        self.matrix_elements = matrix_elements(chunks) if columns.codes else set()
+        self.matrix_elements = matrix_elements(chunks) if columns else set()
         self.check_inputs = self._decide_check_inputs()
         self.live_inputs = {n.args for n in graph.nodes if n.op == "input"}
         self.for_next_block = False  # True while printing the work for the next block

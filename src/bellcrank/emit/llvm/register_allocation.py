@@ -14,7 +14,6 @@ fetched faster. LLVM would add the displacements up again; an empty inline assem
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from typing import Any
 
 from bellcrank.emit.llvm.scheduling import Item
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import ColumnGraph
 from bellcrank.quoting import symbol
 
 TEMPORARY_REGISTERS = 2  # registers for temporaries: a negated factor, rows that are exchanged with lanes
@@ -108,17 +106,6 @@ def spills(
 def _uses_no_registers(item: Item, inline: Callable[[Node], bool]) -> bool:
     """Return True for items without register use: inline nodes, and matrices, which are stored from the workspace."""
     return (item.kind == "op" and inline(item.defines[0])) or (item.tile is not None and item.tile.is_matrix)
-
-
-def call_argument_positions(pieces: Sequence[Sequence[Item]]) -> dict[int, tuple[Node, int]]:
-    """Return the call and the position of each argument of loops over columns in `pieces`, by serial."""
-    positions: dict[int, tuple[Node, int]] = {}
-    for call in (item.defines[0] for piece in pieces for item in piece if item.kind == "call"):
-        if isinstance(call.args[0], ColumnGraph):
-            for i, x in enumerate(call.args[1 + math.prod(call.args[0].inputs["shared"]) :]):
-                if isinstance(x, Node):
-                    positions.setdefault(x.serial, (call, i))
-    return positions
 
 
 def matrix_elements(pieces: Sequence[Sequence[Item]]) -> set[int]:

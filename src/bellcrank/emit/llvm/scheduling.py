@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from bellcrank.graph import Graph, Node
-from bellcrank.graph.columns import ColumnGraph
 
 # Latency in cycles, approximately right for today's cores; only the ratios matter.
 LATENCY_CYCLES = {
@@ -43,16 +42,18 @@ MATRIX_ELEMENTS = 16  # outputs of more elements than this are stored in order a
 # Matrices of more elements than this can be stored at once: two and a half vectors of sixteen lanes.
 WHOLE_STORE_ELEMENTS = 40
 # Cost model and printer share orders.
-_cached_orders: WeakKeyDictionary[Graph, dict[int, list[Node]]] = WeakKeyDictionary()
+_cached_orders: WeakKeyDictionary[Graph, dict[tuple[int, bool], list[Node]]] = WeakKeyDictionary()
 
 
-def order(graph: Graph, window: int = WINDOW_NODES) -> list[Node]:
-    """Return all live nodes of `graph` in topological order, scheduled in a `window`; cached, so do not modify it."""
+def order(graph: Graph, window: int = WINDOW_NODES, late: bool = False) -> list[Node]:
+    """Return all live nodes of `graph` in topological order, scheduled in a `window`; cached, so do not modify it.
+
+    If `late`, nodes are first ordered by the first call or result that needs them.
+    """
     orders = _cached_orders.setdefault(graph, {})
-    if window not in orders:
-        nodes = _delay_nodes(graph) if any(isinstance(g, ColumnGraph) for g in graph.calls) else graph.nodes
-        orders[window] = _list_schedule(nodes, window)
-    return orders[window]
+    if (window, late) not in orders:
+        orders[window, late] = _list_schedule(_delay_nodes(graph) if late else graph.nodes, window)
+    return orders[window, late]
 
 
 def _delay_nodes(graph: Graph) -> list[Node]:

@@ -23,8 +23,8 @@ from bellcrank.emit.llvm.register_allocation import known_outputs
 from bellcrank.emit.llvm.scheduling import chunks, items, order
 from bellcrank.errors import CompileError
 from bellcrank.graph import Graph, Program, Recursion
+from bellcrank.graph.graph import REPORT_BUG
 from bellcrank.graph.inline import inline_small
-from bellcrank.graph.store_coverage import REPORT_BUG
 from bellcrank.quoting import comment
 
 # Items in a function. Fewer than in emit/cpu/kernel_module.py: this saves a third of the compile time, and values live

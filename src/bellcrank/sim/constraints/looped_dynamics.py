@@ -24,7 +24,7 @@ from bellcrank.dynamics.loops.coordinate_partitioning import choose_pivots
 from bellcrank.dynamics.loops.loop_layer import LoopLayer, MethodInterface
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows, full_matrix
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 from bellcrank.graph import Graph
 from bellcrank.graph.program import NOT_CLOSED, REPARTITION

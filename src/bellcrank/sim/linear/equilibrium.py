@@ -50,6 +50,9 @@ Location = TypeVar("Location")
 MAX_ITERATIONS, MAX_IDLE_ITERATIONS = 60, 8  # iterations in all, and iterations without progress
 SOLVED_RESIDUAL = 1e-9  # scaled residual of a solution
 FAILED_RESIDUAL = 1e-6  # scaled residual above which there is no solution
+# Accelerations at rest: the largest one in m/s^2 or rad/s^2, and the share of the effect of typical changes of the
+# unknowns that rounding may leave. Without these limits, stiff contacts would excuse any acceleration.
+REST_ACCELERATION, ROUNDING_RESIDUAL = 1e-7, 1e-12
 RANK_TOLERANCE = 1e-11  # singular values below this part of the largest count as zero
 FIRST_DAMPING, MAX_DAMPING = 1e-6, 1e8  # first damping, and the largest, with which a step hardly moves
 
@@ -63,6 +66,7 @@ class Equations(Generic[Location]):
     jacobian: Array
     sizes: Array  # typical sizes of the unknowns
     least_scales: Array  # smallest scale of each equation: smaller effects of the unknowns count as none
+    largest: Array  # largest residual of each equation at a solution; infinite if only the scaled one is limited
 
     @cached_property
     def scales(self) -> Array:
@@ -78,6 +82,18 @@ class Equations(Generic[Location]):
     def error(self) -> float:
         """Largest scaled residual; infinite if one is not finite."""
         worst = float(np.abs(self.scaled).max(initial=0.0))
+        return worst if np.isfinite(worst) else np.inf
+
+    @cached_property
+    def excess(self) -> Array:
+        """Residuals as a multiple of those that a solution may have."""
+        limits = np.minimum(FAILED_RESIDUAL * self.scales, np.maximum(self.largest, ROUNDING_RESIDUAL * self.scales))
+        return np.asarray(np.abs(self.values) / limits)
+
+    @property
+    def worst_excess(self) -> float:
+        """Largest `excess`, at most 1 at a solution; infinite if one is not finite."""
+        worst = float(self.excess.max(initial=0.0))
         return worst if np.isfinite(worst) else np.inf
 
     @cached_property
@@ -267,6 +283,7 @@ class RestSearch:
             np.concatenate([slopes.derivatives[0, columns][:, k:], slopes.seen_derivatives[0, columns]], axis=1).T,
             np.array([self.scales.get(n, 1.0) for n in unknowns]),
             np.array(negligible),
+            np.array([REST_ACCELERATION] * k + [np.inf] * (len(negligible) - k)),
         )
 
     def _needs_equation(self, name: str, loose: Sequence[str]) -> bool:
@@ -313,13 +330,13 @@ class RestSearch:
     def solve(self) -> tuple[Equations[SearchPoint], int]:
         """Return the equations with the smallest error, and the number of iterations."""
         best, rounds = solve_damped(self.equations(self.guess), self.after_step)
-        for start in self._restarts() if best.error > FAILED_RESIDUAL else ():
+        for start in self._restarts() if best.worst_excess > 1.0 else ():
             if rounds > MOST_ITERATIONS:
                 break
             candidate, further_rounds = solve_damped(self.equations(start), self.after_step)
             rounds += further_rounds
-            best = min(best, candidate, key=lambda solution: solution.error)
-            if best.error <= FAILED_RESIDUAL:
+            best = min(best, candidate, key=lambda solution: solution.worst_excess)
+            if best.worst_excess <= 1.0:
                 break
         return best, rounds
 
@@ -541,7 +558,7 @@ def _failures(search: RestSearch, best: Equations[SearchPoint]) -> list[str]:
     """Return a sentence for each quantity that is not at rest, or is not held."""
     sentences = _prescribed_motions(search.system, float(best.place.point.vectors["t"]))
     for i, name in enumerate(best.place.equations):
-        if abs(best.scaled[i]) <= FAILED_RESIDUAL:
+        if best.excess[i] <= 1.0:
             continue
         value, idle = best.values[i], not (best.scales[i] > best.least_scales[i])
         if name in search.targets and i >= len(best.place.equations) - len(search.targets) and name in search.hold:

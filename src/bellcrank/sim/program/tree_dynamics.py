@@ -24,7 +24,7 @@ from bellcrank.build import graphs, policy
 from bellcrank.build.kernels import auto_method
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.ltl_factorisation import Rows
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.graph import CustomPullbackGraph, Graph, Node, derivative, linear_solve
 from bellcrank.graph.autodiff import tangent
 from bellcrank.integrate.implicit import LUFactors, lu_factors

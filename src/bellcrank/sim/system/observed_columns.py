@@ -28,7 +28,7 @@ import numpy as np
 from bellcrank.actuators import StateVariable
 from bellcrank.build import graphs, policy
 from bellcrank.dynamics import candidates
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.model import Mechanism
 from bellcrank.model.flexible_body import Modal
 from bellcrank.model.joints import KINDS
