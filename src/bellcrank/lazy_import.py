@@ -25,6 +25,8 @@ UPWARD_CALLS: dict[str, tuple[str, ...]] = {
     "dynamics.quantities:class_function": ("lazy_import",),
     # derivatives of a kernel are kernels
     "build.function_compilation:compile_alike": ("emit.cpu.kernel",),
+    # a schedule that is run by threads
+    "build.scheduled_kernels:schedule_kernel": ("scheduling.timetable",),
     # packages that extend bellcrank, and the digest of their files
     "registration:register_entry": ("plugins",),
     "emit.cache": ("plugins",),

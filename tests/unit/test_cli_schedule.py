@@ -59,6 +59,22 @@ def test_json_is_the_schedule_and_files_need_an_option(folder: Path) -> None:
     assert (folder / "here.html").exists()
 
 
+def test_execution_adds_observed_figures() -> None:
+    args = ("schedule", "excavator", "--machine", "mesh:2,2", "--kind", "t800", "--level", "cluster", "-m", "aba")
+    s = bc.schedule(bc.zoo.excavator(), machine="mesh:2,2", kind="t800", level="cluster", method="aba")
+    text = " ".join(good(*args, "--no-page", "--execute").split())
+    assert f"executed makespan {s.makespan:.1f} us" in text
+    assert "difference below 1e-12" in text
+    found = data(*args, "--execute")["executed"]
+    assert (found["makespan"], found["idle"]) == (s.makespan, s.idle)
+    assert found["difference"] < 1e-12
+    assert found["first_ready_makespan"] > s.makespan
+    assert "executed" not in data(*args)
+    result = run("schedule", "chain:3000", "--machine", "complete:2", "-m", "aba", "--execute", "--no-page")
+    assert result.exit_code == 2
+    assert "cannot be executed" in result.output
+
+
 def test_a_picture(folder: Path) -> None:
     good("schedule", "pendulum", "--svg", "--machine", "complete:2")
     names = sorted(p.name for p in folder.iterdir())

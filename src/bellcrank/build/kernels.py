@@ -49,6 +49,7 @@ from bellcrank.quoting import single_line
 if TYPE_CHECKING:
     from bellcrank.emit.cpu.kernel import Kernel
     from bellcrank.graph import Graph
+    from bellcrank.scheduling import Schedule
 
 
 MAX_LISTED_NAMES = 16  # names in a help text
@@ -69,6 +70,7 @@ def kernel(
     actuated: Sequence[str] = (),
     packed: bool = False,
     reference: str = "aligned",
+    schedule: Schedule | None = None,
 ) -> Kernel:
     """Compile a quantity of a mechanism to a kernel, or load it from the cache.
 
@@ -101,6 +103,8 @@ def kernel(
         of numpy.triu_indices(nv): half the memory.
     reference : str
         Reference of a frame's motion: "aligned", "local" or "world" (docs/conventions.md).
+    schedule : Schedule, optional
+        A schedule of this quantity, whose programs the cores of this computer follow (docs/parallel.md).
 
     Returns
     -------
@@ -117,7 +121,55 @@ def kernel(
     if not isinstance(packed, bool | np.bool_):
         raise InputError(f"kernel: packed is {brief(packed)}; expected True or False.")
     driven = checked_joint_names(name, actuated)
-    return make_kernel(mechanism, Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference), where)
+    request = Request(name, method, frame, tuple(wrenches), driven, bool(packed), reference)
+    if schedule is None:
+        return make_kernel(mechanism, request, where)
+    if (where.target, where.threads, where.machine) != ("cpu", 1, "") or method != "auto":
+        raise InputError(
+            "kernel: schedule= determines the method, the processors and their tasks; leave out method=, target=, "
+            "threads=, machine= and processors=."
+        )
+    return make_scheduled_kernel(mechanism, request, schedule, where.dtype)
+
+
+def make_scheduled_kernel(mechanism: Mechanism, request: Request, schedule: Schedule, dtype: str) -> Kernel:
+    """Return the kernel that answers a request by following a schedule.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    request
+        The quantity and its options.
+    schedule
+        A schedule of that quantity.
+    dtype
+        Floating-point type.
+    """
+    from bellcrank.build import graphs, scheduled_kernels  # imported here because they load a compiler
+    from bellcrank.scheduling import Schedule
+
+    if not isinstance(schedule, Schedule):
+        raise InputError(f"kernel: schedule is {brief(schedule)}; expected a Schedule, which bc.schedule makes.")
+    check_request(mechanism, request)
+    q, reference = quantity(request.quantity), graphs.choose_graph(mechanism, request)[1]
+    positions, velocities, forces = mechanism.random(0)
+    state = {"q": positions, "v": velocities, "p": mechanism.parameters.nominal}
+    inputs = {name: np.resize(state.get(name, forces), shape) for name, shape in reference.inputs.items()}
+    what = f"{request.quantity} of {single_line(mechanism.name)}"
+    graph = scheduled_kernels.check_is_of(schedule, reference, inputs, what)
+    signature, doc = _signature_and_help(mechanism, q)
+    job = Job(
+        q.name,
+        lambda _: (f"a schedule on {schedule.machine.name}", graph),
+        (),
+        column_names(mechanism),
+        str(signature),
+        doc,
+        _checked_parameters(mechanism, q),
+        (make_scheduled_kernel, (mechanism, request, schedule, dtype)),
+    )
+    return scheduled_kernels.scheduled_kernel(schedule, job, dtype)
 
 
 def make_kernel(mechanism: Mechanism, request: Request, where: Where) -> Kernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, page_path, texts, write_pages
 from bellcrank.dynamics.quantities import Request
+from bellcrank.model import Mechanism
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS
@@ -42,6 +44,9 @@ def schedule(
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Execute it on a simulated machine, with numbers.")
+    ] = False,
     base: options.BaseOpt = "fixed",
     check: options.CheckOpt = "warn",
     json: options.JsonOpt = False,
@@ -62,6 +67,10 @@ def schedule(
     ideal counts steps (an addition 1, a division 4, a sine 8), and messages are free; t800 is a transputer, in us;
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
+
+    --execute translates the schedule to one program for each processor and executes these on a simulated machine, for
+    a random state. It adds rows with the observed makespan, idle time and messages, and with the difference of the
+    results from those of one core; and the makespan where a channel carries the first message that is ready.
     """
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
     from bellcrank.build import schedules as machines
@@ -73,21 +82,66 @@ def schedule(
         timetable, file_part = planned.schedule, quoting.stem(strategy or machine_name or "complete")
         stem = quoting.stem(f"{m.name}_{quantity_name}_{file_part}").strip("_")
         written = write_pages(_output_files(timetable, stem, out, svg, page and not (json and out is None)))
+    observed = _observed(m, timetable) if execute else None
     if json:
-        screen.data({"mechanism": m.name, "quantity": quantity_name, "method": planned.method, "written": written}
-                    | json_module.loads(timetable.json()))  # fmt: skip
+        about = {"mechanism": m.name, "quantity": quantity_name, "method": planned.method, "written": written}
+        executed = {"executed": vars(observed)} if observed else {}
+        screen.data(about | json_module.loads(timetable.json()) | executed)
         return
-    _print(timetable, f"{m.name}: {quantity_name} by {planned.method} on {timetable.machine}")
+    _print(timetable, f"{m.name}: {quantity_name} by {planned.method} on {timetable.machine}", observed)
     if written:
         screen.line()
     for path in written:
         screen.line(f"wrote {path}" + (": open it in a browser" if path.endswith(".html") else ""), style="dim")
 
 
+# -- execution
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Figures of an execution."""
+
+    makespan: float
+    idle: float
+    message_time: float
+    waiting_time: float
+    first_ready_makespan: float  # where a channel carries the first message that is ready
+    difference: float  # of the results from those of one core, relative
+
+
+def _observed(m: Mechanism, s: Schedule) -> Observed:
+    """Execute a schedule for a random state of a mechanism."""
+    from bellcrank.build.checked_execution import checked_execution, random_inputs
+
+    q, v, tau = m.random(0)
+    state = {"q": q, "v": v, "tau": tau, "a": tau, "p": m.parameters.nominal}
+    inputs = {name: state.get(name, x) for name, x in random_inputs(s).items()}
+    with screen.progress(f"executing {s.tasks.name}"):
+        done, difference = checked_execution(s, inputs)
+        first_ready = s.execute(links="fifo", **inputs)
+    times = done.makespan, done.idle, done.message_time, done.waiting_time, first_ready.makespan
+    return Observed(*times, difference)
+
+
+def _observed_rows(x: Observed, unit: str) -> list[tuple[str, str, str]]:
+    return [
+        ("executed makespan", _number(x.makespan), f"{unit}, observed on a simulated machine"),
+        ("executed idle", _number(x.idle), f"{unit}, sum over all processors"),
+        ("message time", _number(x.message_time), f"{unit} on channels; {_number(x.waiting_time)} waiting for them"),
+        ("first ready", _number(x.first_ready_makespan), f"{unit}, where a channel carries the first ready message"),
+        ("difference", _size(x.difference), "results, relative to those of one core"),
+    ]
+
+
+def _size(x: float) -> str:
+    return "below 1e-12" if x < 1e-12 else f"{x:.0e}"
+
+
 # -- the table
 
 
-def _print(s: Schedule, title: str) -> None:
+def _print(s: Schedule, title: str, observed: Observed | None = None) -> None:
     f, unit = s.facts, s.machine.unit
     p = f["processors"]
     screen.heading(title)
@@ -101,6 +155,7 @@ def _print(s: Schedule, title: str) -> None:
             ("span", _number(s.span), f"{unit}; longest chain of operations, also a lower bound"),
             ("idle", _number(s.idle), f"{unit}, sum over all processors"),
             ("messages", str(f["messages"]), f"{f['words']} words, counted once per channel"),
+            *(_observed_rows(observed, unit) if observed else []),
         ],
     )
     screen.line()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.emit.c.package import Package
+from bellcrank.emit.c.processor_package import ProcessorPackage
 from bellcrank.emit.c.routine import REAL_TYPES
 from bellcrank.errors import InputError, check_known
 from bellcrank.exporting.casadi_library import write_casadi
@@ -17,6 +18,7 @@ from bellcrank.exporting.fmu import write_fmu
 from bellcrank.exporting.webassembly import wasm_files
 from bellcrank.files import check_writable, path_of, write_folder
 from bellcrank.quoting import name_problem
+from bellcrank.scheduling import Schedule
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run_arguments import duration
 from bellcrank.sim.settings import Solver, grouped_settings
@@ -50,6 +52,7 @@ def export(
         bc.export(plant, "plant.fmu", to="fmu3")            or "fmu2": Co-Simulation and Model Exchange in one file
         bc.export(arm, "arm", functions=["mass_matrix", "pose(tool0)", "d(forward_dynamics)/d(q)"])
         bc.export(arm, "arm.so", to="casadi", functions=["forward_dynamics"])      for casadi.external, with jac_
+        bc.export(schedule, "plant", to="c")                a folder: C11, one file for each processor
         bc.export(plant, "plant", to="wasm")                a folder: WebAssembly, JavaScript that calls it, its types
         bc.export(crane, "crane", to="page")                a folder: the page of bc.drive, with the machine in it
 
@@ -57,10 +60,10 @@ def export(
 
     Parameters
     ----------
-    thing : System, Simulator, Program, Mechanism, Graph, Kernel, or list of Graph or Kernel
+    thing : System, Simulator, Program, Mechanism, Graph, Kernel, list of Graph or Kernel, or Schedule
         A System, a Simulator or a Program is exported as a machine that takes steps. So is a Mechanism, with a force on
         every joint as its inputs ("elbow.effort"), unless `functions` are given. Graphs and Kernels are exported as
-        functions.
+        functions, and a Schedule as one C file for each processor.
     path : path
         File or folder to write.
     to : {"c", "fmu2", "fmu3", "casadi", "wasm", "page"}, optional
@@ -105,6 +108,8 @@ def export(
     target_path = path_of(path)
     to = to or FORMAT_BY_SUFFIX.get(target_path.suffix.lower(), "c")
     _check_dtype(dtype, to)
+    if isinstance(thing, Schedule):
+        return _write_schedule(thing, target_path, to, name, dtype, [*functions, *events], short, solver, platforms)
     if to == "page":
         from bellcrank.exporting.web_page import machine_of, page_files
 
@@ -128,6 +133,31 @@ def export(
         return write_folder(target_path, wasm_files(content))
     package = Package(content.name, content.graphs, content.stepper, dtype, content.columns)
     return write_folder(target_path, {name: text.encode() for name, text in package.files.items()})
+
+
+def _write_schedule(
+    schedule: Schedule,
+    path: Path,
+    to: str,
+    name: str,
+    dtype: str,
+    parts: Sequence[Any],
+    settings: Mapping[str, Any],
+    solver: Solver | None,
+    platforms: Sequence[str] | str,
+) -> Path:
+    """Write the programs of a schedule; options of other exports are refused."""
+    if to != "c":
+        raise InputError(f'export: a schedule is exported as C; got to="{to}", expected to="c".')
+    if parts or platforms or solver is not None or any(x is not None for x in settings.values()):
+        raise InputError(
+            "export: a schedule has all its operations, and takes no steps; leave out functions=, events=, platforms= "
+            "and the settings of a run."
+        )
+    if why := name_problem(name):
+        raise InputError(f"export: name: {why}.")
+    files = ProcessorPackage(schedule, name, dtype).files
+    return write_folder(path, {file: text.encode() for file, text in files.items()})
 
 
 def _check_dtype(dtype: str, to: str) -> None:

@@ -192,7 +192,7 @@ def tasks_of(m: Mechanism, *strategies: str, control: str = "none", shared: str 
         merged = {
             key: part for name, whole in merged.items() for key, part in _split_by_branch(name, whole, branch).items()
         }
-    return ordered_tasks(f"{m.name} by {' and '.join(strategies) or 'nothing'}", merged)
+    return ordered_tasks(f"{m.name} by {' and '.join(strategies) or 'nothing'}", merged, g)
 
 
 def _group_of(module: str, strategies: Sequence[str]) -> str:
@@ -223,7 +223,7 @@ def _split_by_branch(name: str, part: NodesBySerial, branch: Mapping[str, str]) 
     return branches
 
 
-def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
+def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial], graph: Graph | None = None) -> Tasks:
     """Return tasks of the named node sets in topological order; sets with cyclic dependences are split into levels.
 
     Parameters
@@ -232,6 +232,8 @@ def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
         Name of the task graph.
     parts
         Nodes by task.
+    graph
+        The graph of the nodes; needed to execute a schedule of the tasks.
     """
     order = _topological_order(parts)
     if order is None:
@@ -247,7 +249,7 @@ def ordered_tasks(name: str, parts: Mapping[str, NodesBySerial]) -> Tasks:
         parts, order = cut, _topological_order(cut)
     assert order is not None
     groups = [[parts[key][s] for s in sorted(parts[key])] for key in order]
-    return tasks_from_groups(name, "strategy", groups, order)
+    return tasks_from_groups(name, "strategy", groups, order, graph)
 
 
 def _topological_order(parts: Mapping[str, NodesBySerial]) -> list[str] | None:
@@ -315,7 +317,10 @@ def with_state(todo: Tasks, words: int) -> Tasks:
     words
         Number of values in the state.
     """
-    first = Task(0, "state", (), {}, words)
+    g, state = todo.graph, tuple[Node, ...]()
+    if g is not None:
+        state = tuple(x for name in ("q", "v") for x in g.tape.inputs(name, g.inputs[name]).flat)
+    first = Task(0, "state", (), {}, words, state, owns_inputs=True)
     later = [
         replace(task, index=task.index + 1, needs={j + 1: n for j, n in task.needs.items()} or {0: words})
         for task in todo

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from bellcrank.graph import Graph, Node
-from bellcrank.scheduling.task import Task, Tasks, tasks, tasks_from_groups
+from bellcrank.scheduling.task import Task, Tasks, tasks, tasks_from_groups, with_values
 
 CALL, RESULT = "call", "result"
 K = TypeVar("K")
@@ -34,7 +34,8 @@ def fine_tasks(graph: Graph, stays: Mapping[int, int]) -> Tasks:
     for task in clusters:
         for node in task.nodes:
             groups[task_of_node[stays.get(node.serial, node.serial)]].append(node)
-    return tasks_from_groups(graph.name, "cluster", [sorted(g, key=lambda node: node.serial) for g in groups if g])
+    in_order = [sorted(g, key=lambda node: node.serial) for g in groups if g]
+    return tasks_from_groups(graph.name, "cluster", in_order, graph=graph)
 
 
 Key = tuple[int, int, int, int]
@@ -96,20 +97,20 @@ def coarse_tasks(todo: Tasks, where: Sequence[int], work: Sequence[float], grain
     processor_of_task = [key[3] for key in order]
     groups = [[node for task in parts[key] for node in task.nodes] for key in order]
     names = [leading_labels((task.name, work[task.index]) for task in parts[key]) for key in order]
-    grouped_tasks = tasks_from_groups(todo.name, "coarse", groups, names)
+    grouped_tasks = tasks_from_groups(todo.name, "coarse", groups, names, todo.graph)
     return with_call_and_result(_count_sent_values(grouped_tasks, processor_of_task), processor_of_task)
 
 
 def _count_sent_values(todo: Tasks, where: Sequence[int]) -> Tasks:
     """Count as given only the values that another processor uses."""
     home = {node.serial: task.index for task in todo for node in task.nodes}
-    used: dict[int, set[int]] = {}
+    used: dict[int, dict[int, Node]] = {}
     for task in todo:
         for node in task.nodes:
             for a in node.operands:
                 if a.op != "input" and where[home[a.serial]] != where[task.index]:
-                    used.setdefault(home[a.serial], set()).add(a.serial)
-    return replace(todo, tasks=tuple(replace(task, gives=len(used.get(task.index, ()))) for task in todo))
+                    used.setdefault(home[a.serial], {})[a.serial] = a
+    return replace(todo, tasks=tuple(with_values(task, used.get(task.index, {})) for task in todo))
 
 
 def with_call_and_result(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int]]:
@@ -122,7 +123,7 @@ def with_call_and_result(todo: Tasks, where: list[int]) -> tuple[Tasks, list[int
     used = {j for t in shifted for j in t.needs}
     ends = {t.index: 0 for t in shifted if t.index not in used}
     result = Task(len(shifted) + 1, RESULT, (), ends)
-    return Tasks(todo.name, todo.level, (call, *shifted, result)), [0, *where, 0]
+    return Tasks(todo.name, todo.level, (call, *shifted, result), todo.graph), [0, *where, 0]
 
 
 def sums(parts: Iterable[tuple[K, float]]) -> dict[K, float]:

@@ -141,7 +141,7 @@ def _last_channels(cell: Cell) -> dict[int, int]:
 
 def tasks(r: Recursion, level: str = "cluster") -> PlaceTasks:
     """Return the tasks of all places of recursion `r` in topological order; `level` is the level."""
-    return PlaceTasks(r.name, level, tuple(_PlaceTaskBuilder(r, level).tasks()), r)
+    return PlaceTasks(r.name, level, tuple(_PlaceTaskBuilder(r, level).tasks()), recursion=r)
 
 
 class _PlaceTaskBuilder:

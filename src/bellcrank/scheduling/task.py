@@ -28,6 +28,8 @@ class Task:
     nodes: tuple[Node, ...]
     needs: Mapping[int, int]  # number of values used from each predecessor
     gives: int = 0  # number of values that other tasks use
+    values: tuple[Node, ...] = field(default=(), compare=False, repr=False)  # these values, where they are known
+    owns_inputs: bool = False  # its values are inputs that other processors only have from its messages
 
     @property
     def step(self) -> str:
@@ -52,6 +54,7 @@ class Tasks:
     name: str
     level: str
     tasks: tuple[Task, ...]  # topological order
+    graph: Graph | None = field(default=None, compare=False, repr=False)  # the computation, where it is known
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -142,7 +145,7 @@ def tasks(
         groups = [
             piece for run in runs for part in connected_parts(run) for piece in cut_by_work(part, grain, cost or {})
         ]
-    return tasks_from_groups(graph.name, level, groups)
+    return tasks_from_groups(graph.name, level, groups, graph=graph)
 
 
 def connected_parts(run: Sequence[Node]) -> list[list[Node]]:
@@ -194,7 +197,9 @@ def cut_by_work(part: Sequence[Node], grain: float, cost: Mapping[str, float]) -
     return [part for piece in pieces for part in connected_parts(piece)]
 
 
-def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = ()) -> Tasks:
+def tasks_from_groups(
+    name: str, level: str, groups: Sequence[Sequence[Node]], names: Sequence[str] = (), graph: Graph | None = None
+) -> Tasks:
     """Return tasks from groups of nodes in topological order; a node in several groups is computed in each of them.
 
     Parameters
@@ -207,27 +212,34 @@ def tasks_from_groups(name: str, level: str, groups: Sequence[Sequence[Node]], n
         Nodes of each task.
     names
         Name of each task; by the first node unless given.
+    graph
+        The graph that the nodes belong to; needed to execute a schedule of the tasks.
     """
     group_of_node: dict[int, int] = {}
     for i, group in enumerate(groups):
         for node in group:
             group_of_node.setdefault(node.serial, i)
     tasks = []
-    used: dict[int, set[int]] = {}
+    used: dict[int, dict[int, Node]] = {}
     for i, group in enumerate(groups):
-        values: dict[int, set[int]] = {}
+        values: dict[int, dict[int, Node]] = {}
         group_serials = {node.serial for node in group}
         for node in group:
             for a in node.operands:
                 if a.op != "input" and a.serial not in group_serials:
-                    values.setdefault(group_of_node[a.serial], set()).add(a.serial)
+                    values.setdefault(group_of_node[a.serial], {})[a.serial] = a
         if any(needed > i for needed in values):
             raise InputError(f'task "{group[0].label}" needs a later one: groups must be in topological order.')
-        for j, serials in values.items():
-            used.setdefault(j, set()).update(serials)
+        for j, needed_values in values.items():
+            used.setdefault(j, {}).update(needed_values)
         label = names[i] if names else _name(group[0], level)
-        tasks.append(Task(i, label, tuple(group), {j: len(serials) for j, serials in sorted(values.items())}))
-    return Tasks(name, level, tuple(replace(task, gives=len(used.get(task.index, ()))) for task in tasks))
+        tasks.append(Task(i, label, tuple(group), {j: len(needed) for j, needed in sorted(values.items())}))
+    return Tasks(name, level, tuple(with_values(task, used.get(task.index, {})) for task in tasks), graph)
+
+
+def with_values(task: Task, values: Mapping[int, Node]) -> Task:
+    """Return `task` with the `values`, by serial number, that it gives to others."""
+    return replace(task, gives=len(values), values=tuple(values[serial] for serial in sorted(values)))
 
 
 def _name(node: Node, level: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.argument_errors import explain_methods
-from bellcrank.errors import BellcrankError
+from bellcrank.errors import BellcrankError, check_known
 from bellcrank.lazy_import import lazy_import
 from bellcrank.quoting import single_line
 from bellcrank.scheduling.critical_chain import Link, chain
@@ -18,6 +18,10 @@ from bellcrank.scheduling.machines import Channel, Machine, busy_ends
 from bellcrank.scheduling.task import Tasks
 from bellcrank.text_table import table
 
+if TYPE_CHECKING:
+    from bellcrank.scheduling.event_machine import Execution
+
+CARRIERS = ("threads", "events")
 RELATIVE_TIME_TOLERANCE = 1e-9  # relative to the makespan: times are sums of floats
 
 
@@ -55,7 +59,7 @@ class Message:
         return self.hops[-1].finish
 
 
-@explain_methods("check", "html", "svg")
+@explain_methods("check", "execute", "html", "run", "svg")
 @dataclass(frozen=True)
 class Schedule:
     """Processor and time of every task, and the messages between processors; html() returns its page.
@@ -237,6 +241,76 @@ class Schedule:
                 for p in busy_ends(self.machine, hop.channel, m.source, m.target):
                     add(f"processor {p}", hop.start, hop.finish, name)
         return out
+
+    # -- execution
+
+    def run(self, *args: Any, carrier: str = "threads", **inputs: Any) -> Any:
+        """Execute the schedule and return its results, as a kernel does.
+
+        Parameters
+        ----------
+        *args : array_like
+            Inputs, in the order of the graph, with leading batch axes; a batch is computed state by state.
+        carrier : {"threads", "events"}
+            "threads": a thread of this computer for every processor that has a task. "events": the simulated machine of
+            `execute`.
+        **inputs : array_like
+            Inputs by name.
+
+        Returns
+        -------
+        ndarray, float or dict
+            The output, or a dict by name if there are several.
+
+        Raises
+        ------
+        InputError
+            If an input is missing, unknown, or of another shape, or the carrier is unknown.
+        ScheduleError
+            If the schedule has no operations to execute.
+        """
+        check_known("carrier", carrier, CARRIERS)
+        if carrier == "threads":
+            if "_kernel" not in self.__dict__:
+                self.__dict__["_kernel"] = lazy_import("build.scheduled_kernels:schedule_kernel")(self)
+            return self.__dict__["_kernel"].convert(*args, **inputs)
+        results = self.execute(*args, **inputs).results
+        only = next(iter(results.values()))
+        return dict(results) if len(results) > 1 else only if only.ndim else only[()]
+
+    def execute(self, *args: Any, links: str = "timetable", machine: Machine | None = None, **inputs: Any) -> Execution:
+        """Execute the schedule on a simulated machine, whose processors and channels take the time of the model.
+
+        Parameters
+        ----------
+        *args : array_like
+            Inputs, in the order of the graph, with leading batch axes.
+        links : {"timetable", "fifo"}
+            Order of the messages on a channel: that of the timetable, or the first that is ready.
+        machine : Machine, optional
+            A machine with the same topology and other costs; that of the schedule unless given.
+        **inputs : array_like
+            Inputs by name.
+
+        Returns
+        -------
+        Execution
+            The results, and the observed timetable.
+
+        Raises
+        ------
+        InputError
+            If an input is missing, unknown, or of another shape, or the machine has other channels.
+        ScheduleError
+            If the schedule has no operations to execute.
+        """
+        from bellcrank.scheduling.event_machine import execute, inputs_by_name
+
+        return execute(self, inputs_by_name(self, args, inputs), links, machine)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without a kernel that runs the schedule."""
+        return {key: x for key, x in self.__dict__.items() if key != "_kernel"}
 
     # -- output
 

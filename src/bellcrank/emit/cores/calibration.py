@@ -224,7 +224,7 @@ def ping_pong(words: int, dtype: str = "float64") -> float:
     size = len(nodes) // PING_PONG_MESSAGES
     groups = [nodes[i * size : (i + 1) * size] for i in range(PING_PONG_MESSAGES)]
     tasks, where = with_call_and_result(
-        tasks_from_groups(g.name, "throws", groups), [k % 2 for k in range(PING_PONG_MESSAGES)]
+        tasks_from_groups(g.name, "throws", groups, graph=g), [k % 2 for k in range(PING_PONG_MESSAGES)]
     )
     schedule = timed_schedule(tasks, where, Machine("two", complete(2)))
     library = Library(

@@ -38,6 +38,7 @@ from bellcrank.emit.cores.handover_worker import (
     BUSY_LINE,
     IDLE,
     LINE_BYTES,
+    LINGER_NS,
     MODE_LINE,
     REVOKED,
     STATUS_OFFSET,
@@ -57,7 +58,14 @@ from bellcrank.emit.cores.handover_worker import (
 from bellcrank.emit.llvm.subroutines import clock_function
 
 
-def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequence[int], size: int, triple: str) -> str:
+def definition(
+    arrays: Sequence[str],
+    workspace: tuple[str, str],
+    sizes: Sequence[int],
+    size: int,
+    triple: str,
+    linger: int = LINGER_NS,
+) -> str:
     """Return the protocol as LLVM IR.
 
     The module around it defines `@alone(arrays)` and, for each processor k, `@stream_k(ptr %ws, arrays, i64 %step)`.
@@ -74,6 +82,8 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
         Bytes of @shared.
     triple
         Target triple.
+    linger
+        ns of idle time before a worker sleeps.
     """
     declared, idle = pause_hint(triple)
     workers = range(1, len(sizes) + 1)
@@ -89,7 +99,7 @@ def definition(arrays: Sequence[str], workspace: tuple[str, str], sizes: Sequenc
             finish_function(idle),
             parallel_step_function(arrays, workers, *workspace),
             exported_functions(arrays, workers),
-            *(worker_loop(k, arrays, sizes[k - 1], idle) for k in workers),
+            *(worker_loop(k, arrays, sizes[k - 1], idle, linger) for k in workers),
         ]
     )
 

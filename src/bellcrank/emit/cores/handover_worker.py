@@ -121,7 +121,7 @@ done:
 }}"""
 
 
-def worker_loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
+def worker_loop(k: int, arrays: Sequence[str], size: int, pause: str, linger: int = LINGER_NS) -> str:
     """Return the native loop @worker_k, which returns after a long idle time or when it must stop.
 
     It enters while it holds BUSY_LINE, when no step is in progress: an idle worker with the number of a step that
@@ -137,6 +137,8 @@ def worker_loop(k: int, arrays: Sequence[str], size: int, pause: str) -> str:
         Bytes of its workspace.
     pause
         Spin-wait hint.
+    linger
+        ns of idle time before it returns.
     """
     claim, done = shared_address(claim_offset(k)), shared_address(done_offset(k))
     take = "".join(f"  %{a} = load ptr, ptr {shared_address(8 + 8 * i)}, align 8\n" for i, a in enumerate(arrays))
@@ -194,7 +196,7 @@ time:
   %unset = icmp eq i64 %since, 0
   %since.next = select i1 %unset, i64 %now, i64 %since
   %idle.for = sub i64 %now, %since.next
-  %enough = icmp ugt i64 %idle.for, {LINGER_NS}
+  %enough = icmp ugt i64 %idle.for, {linger}
   br i1 %enough, label %leave, label %yield
 yield:
   call i32 @sched_yield()

@@ -1,7 +1,9 @@
 """Scheduled graph as LLVM IR: one straight-line instruction stream per processor, for one state.
 
-Fusion is decided on the whole graph before it is divided (llvm_printer.py), and a product stays with its sum, so the
-cores compute exactly what one core would: results agree to the last bit. A message is a few cache lines in @shared: the
+Each stream is the program of one processor (scheduling/processor_programs.py). Fusion is decided on the whole graph
+before it is divided (llvm_printer.py), and a product stays with its sum, so the cores compute exactly what one core
+would: results agree to the last bit. Where a schedule separates the two, neither one core nor several fuse them. A
+message is a few cache lines in @shared: the
 values, and the number of the step, stored last with release; the receiver reads it with acquire (handover.py).
 """
 
@@ -20,6 +22,7 @@ from bellcrank.graph.graph import Coverage
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
+from bellcrank.scheduling.processor_programs import Compute, Send, processor_programs
 
 FLAG_OFFSET = 56  # offset of the last word of the first cache line
 
@@ -60,7 +63,14 @@ def fused_into(graph: Graph, dtype: str = "float64") -> dict[int, int]:
     return user_of
 
 
-def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str = "float64") -> str:
+def source(
+    graph: Graph,
+    schedule: Schedule,
+    width: int,
+    triple: str,
+    dtype: str = "float64",
+    linger: int = shared.LINGER_NS,
+) -> str:
     """Return the module as LLVM IR, without the Python entry; `@one` as in module_functions.py, `@many` row by row.
 
     Parameters
@@ -75,6 +85,8 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
         Target triple.
     dtype
         Type of the numbers.
+    linger
+        ns of idle time before a worker sleeps.
     """
     alone = LLVMPrinter(graph, 1, width, dtype, chunks(items(graph, order(graph)), kernel_module.CHUNK_ITEMS))
     plan = StreamPlan(graph, schedule, alone)
@@ -93,19 +105,22 @@ def source(graph: Graph, schedule: Schedule, width: int, triple: str, dtype: str
             alone.function("state"),
             module_functions.state_function(graph, alone.size, alone.w, "alone"),
             *bodies,
-            handover.definition(arrays, workspace, sizes, plan.size, triple),
+            handover.definition(arrays, workspace, sizes, plan.size, triple, linger),
         ]
     )
 
 
 class StreamPlan:
-    """Sequence of items for each processor, and all messages."""
+    """Sequence of items for each thread, and all messages: the programs of the processors that have a task."""
 
     def __init__(self, graph: Graph, schedule: Schedule, printer: LLVMPrinter) -> None:
         self.graph, self.schedule, self.printer = graph, schedule, printer
+        self.programs = processor_programs(schedule)
+        self.threads = self.programs.used  # processor of each thread
         self.position = {node.serial: i for i, node in enumerate(order(graph))}
-        self.processor_of = {n.serial: schedule.where[t.index] for t in schedule.tasks for n in t.nodes}
-        self.size = shared.messages_start(schedule.machine.processors)
+        self.unfused = self._sums_of_received_products()
+        printer.unfuse(self.unfused)
+        self.size = shared.messages_start(len(self.threads))
         self.messages = self._plan_messages()
         self.tile = input_tiles(graph)
         self.inputs: dict[Tile, list[Node]] = {}
@@ -122,9 +137,8 @@ class StreamPlan:
                     self.constant_outputs.append(
                         Item("store", uses=[x] if isinstance(x, Node) else [], tile=Tile(name, c, 1))
                     )
-        used = schedule.machine.processors
-        self.loaded: list[set[Tile]] = [set() for _ in range(used)]
-        self.sequences: list[list[Item]] = [self._sequence(p) for p in reversed(range(used))][::-1]
+        self.loaded: dict[int, set[Tile]] = {p: set() for p in self.threads}
+        self.sequences: list[list[Item]] = [self._sequence(p) for p in reversed(self.threads)][::-1]
         self._check(graph)
 
     def _check(self, graph: Graph) -> None:
@@ -135,61 +149,91 @@ class StreamPlan:
                 coverage.note(item.tile.array, range(item.tile.start, item.tile.start + item.tile.width))
         coverage.check()
 
+    def _sums_of_received_products(self) -> set[int]:
+        """Return the sums that a processor computes from a product of another one, so that they cannot be fused.
+
+        So are sums whose negation is elsewhere.
+        """
+        apart: set[int] = set()
+        for p in self.threads:
+            computed: set[int] = set()
+            for step in self.programs.steps[p]:
+                if not isinstance(step, Compute):
+                    continue
+                for n in self._live_nodes(step.task):
+                    product = self.printer.products.get(n.serial)
+                    if product is not None and product.serial not in computed:
+                        apart.add(n.serial)
+                    if self.printer.negates(n) and n.operands[0].serial not in computed:
+                        apart.add(n.operands[0].serial)
+                    computed.add(n.serial)
+        return apart
+
+    def _live_nodes(self, task: int) -> list[Node]:
+        """Return the nodes of a task on which an output depends: a program may also compute others."""
+        return [n for n in self.schedule.tasks[task].nodes if n.serial in self.position]
+
     # -- messages
 
-    def _plan_messages(self) -> dict[tuple[int, int], Message]:
-        """Return messages by (task, target); operands of a comparison are sent in place of its result."""
-        values_by_message: dict[tuple[int, int], dict[int, Node]] = {}
-        home = {n.serial: t.index for t in self.schedule.tasks for n in t.nodes}
+    def _plan_messages(self) -> dict[int, Message]:
+        """Return the messages by their index in the timetable; those that carry no number are left out.
+
+        In machine code a message carries only what its receiver uses: the timetable counts the values of a task that
+        any other uses. Inputs lie in memory, and operands of a comparison are sent in place of its result.
+        """
+        needed: dict[int, set[int]] = {p: set() for p in self.threads}
         for task in self.schedule.tasks:
-            processor = self.schedule.where[task.index]
-            for node in task.nodes:
-                for a in node.operands:
-                    if a.op != "input" and self.processor_of[a.serial] != processor:
-                        for x in self._sent_values(a):
-                            values_by_message.setdefault((home[a.serial], processor), {})[x.serial] = x
+            operands = (a for n in self._live_nodes(task.index) for a in n.operands)
+            needed[self.schedule.where[task.index]].update(x.serial for a in operands for x in self._sent_values(a))
+        sent: dict[int, dict[int, Node]] = {}
+        before = -1
+        while (count := sum(map(len, sent.values()))) > before:  # what is passed on is needed, too
+            before = count
+            for k, m in enumerate(self.schedule.messages):
+                values = (x for value in self.programs.values[k] for x in self._sent_values(value))
+                sent[k] = {x.serial: x for x in values if x.serial in needed.get(m.target, ())}
+                needed[m.source] |= sent[k].keys()
         messages = {}
-        for key in sorted(values_by_message):
-            nodes = tuple(values_by_message[key][serial] for serial in sorted(values_by_message[key]))
-            parcel = Message(nodes, self.schedule.where[key[0]], key[1], self.size)
-            self.size = parcel.end(self.printer.w.bytes)
-            messages[key] = parcel
+        for k, values_by_serial in sent.items():
+            if values_by_serial:
+                m = self.schedule.messages[k]
+                nodes = tuple(values_by_serial[serial] for serial in sorted(values_by_serial))
+                messages[k] = Message(nodes, m.source, m.target, self.size)
+                self.size = messages[k].end(self.printer.w.bytes)
         return messages
 
     def _sent_values(self, node: Node) -> Iterable[Node]:
+        if node.op == "input":
+            return []
         if node.op not in COMPARISONS:
             return [node]
-        return [x for a in node.operands if a.op != "input" for x in self._sent_values(a)]
+        return [x for a in node.operands for x in self._sent_values(a)]
 
     # -- items of one processor
 
     def _sequence(self, p: int) -> list[Item]:
         result: list[Item] = []
-        own_tasks = [t for t in self.schedule.tasks if self.schedule.where[t.index] == p]
-        own_tasks.sort(key=lambda t: (self.schedule.start[t.index], self.schedule.finish[t.index], t.index))
-        received: set[tuple[int, int]] = set()
         available: set[int] = set()
-        if p == 0:
+        is_caller = p == self.threads[0]
+        if is_caller:
             for item in self.constant_outputs:
                 self._load(p, item.uses, result)
                 result.append(item)
-        for task in own_tasks:
-            for j in task.needs:
-                parcel = self.messages.get((j, p))
-                if parcel is not None and (j, p) not in received:
-                    received.add((j, p))
-                    result.append(
-                        Item("receive", [n for n in parcel.nodes if n.serial not in available], tile=Tile("", j, p))
-                    )
+        for step in self.programs.steps[p]:
+            if isinstance(step, Compute):
+                nodes = [n for n in self._live_nodes(step.task) if n.serial not in available]
+                self._task(p, sorted(nodes, key=lambda n: self.position[n.serial]), result)
+                available.update(n.serial for n in nodes)
+            elif step.message in self.messages and self.programs.has_end_to_end_steps(step):
+                parcel, tile = self.messages[step.message], Tile("", step.message, p)
+                if isinstance(step, Send):
+                    result.append(Item("send", uses=list(parcel.nodes), tile=tile))
+                else:
+                    result.append(Item("receive", [n for n in parcel.nodes if n.serial not in available], tile=tile))
                     available.update(n.serial for n in parcel.nodes)
-            self._task(p, sorted(task.nodes, key=lambda n: self.position[n.serial]), result)
-            available.update(n.serial for n in task.nodes)
-            for (j, target), parcel in self.messages.items():
-                if j == task.index:
-                    result.append(Item("send", uses=list(parcel.nodes), tile=Tile("", j, target)))
-        if p == 0:  # unused inputs are still checked for NaN
+        if is_caller:  # unused inputs are still checked for NaN
             for tile in dict.fromkeys(self.tile.values()):
-                if not any(tile in loaded for loaded in self.loaded):
+                if not any(tile in loaded for loaded in self.loaded.values()):
                     result.append(Item("load", self.inputs.get(tile, []), tile=tile))
         return result
 
@@ -199,7 +243,8 @@ class StreamPlan:
         def finish(computed: Sequence[Node]) -> None:
             for n in computed:
                 done.add(n.serial)
-                result.extend(Item("store", uses=[n], tile=tile) for tile in self.outputs.get(n.serial, ()))
+                if self.programs.home[n.serial][1] == p:
+                    result.extend(Item("store", uses=[n], tile=tile) for tile in self.outputs.get(n.serial, ()))
 
         def emit(node: Node) -> None:
             if node.serial not in done:
@@ -234,6 +279,7 @@ class Stream(LLVMPrinter):
         self, graph: Graph, trig_width: int, dtype: str, pieces: Sequence[Sequence[Item]], me: int, plan: StreamPlan
     ) -> None:
         super().__init__(graph, 1, trig_width, dtype, pieces)
+        self.unfuse(plan.unfused)
         self.me, self.messages = me, plan.messages
 
     def check(self) -> None:
@@ -248,7 +294,7 @@ class Stream(LLVMPrinter):
         if item.kind not in ("send", "receive") or item.tile is None:
             super().emit_item(item)
             return
-        parcel, w = self.messages[item.tile.start, item.tile.width], self.w
+        parcel, w = self.messages[item.tile.start], self.w
         flag = f"getelementptr (i8, ptr @shared, i64 {parcel.offset + FLAG_OFFSET})"
         address_of = {
             n.serial: f"getelementptr (i8, ptr @shared, i64 {parcel.value_offset(i, w.bytes)})"

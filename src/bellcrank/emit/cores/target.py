@@ -12,16 +12,19 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.buffers import POISONED
 from bellcrank.emit.cores import streams
 from bellcrank.emit.cores.calibration import CoreTimes, core_times, threads_machine
+from bellcrank.emit.cores.handover_worker import LINGER_NS
 from bellcrank.emit.cores.thread_team import ThreadTeam, allowed_cpus
 from bellcrank.emit.cpu.costs import FARTHEST_USE_OPERATIONS
 from bellcrank.emit.cpu.kernel import Kernel
@@ -30,7 +33,7 @@ from bellcrank.emit.cpu.target import Cpu
 from bellcrank.emit.llvm.host import code_size, compile_cached, host
 from bellcrank.emit.llvm.scheduling import LATENCY_CYCLES, order
 from bellcrank.emit.target import About, By
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import CompileError, InputError, unknown
 from bellcrank.graph import Graph, Node, Recursion
 from bellcrank.graph.recursion import has_parallel_runs
 from bellcrank.nodes.ops import OPS
@@ -43,6 +46,9 @@ if TYPE_CHECKING:
 REORDER_WINDOW = 130  # operations in flight; loads and stores take the rest of the reorder buffer
 ARITHMETIC = ("add", "sub", "mul", "select")
 MACHINES = ("threads",)
+START_SECONDS = 60.0  # s until threads that wait for each other give up
+# ns of idle time before a thread of a given schedule sleeps: there may be more threads than cores, which take turns.
+PLAN_LINGER_NS = 200_000_000
 MIN_SPEEDUP = 1.25  # least predicted speed-up that justifies several cores: the forecast is no more accurate than that
 
 
@@ -185,9 +191,11 @@ class ParallelKernel(Kernel):
     def __init__(self, *args: Any, layout: Callable[[], Schedule], machine: Machine, used: int, **kwargs: Any) -> None:
         self._layout, self._machine = layout, machine
         self.team: ThreadTeam | None = None
+        self.together_only = False  # True: wait for the workers, and compute no state alone
+        self._together_lock = Lock()
         super().__init__(*args, **kwargs)
         if used > 1:
-            self.team = ThreadTeam(self.library, machine.processors)
+            self.team = ThreadTeam(self.library, used)
             arrays = len(self.signature.inputs) + len(self.signature.outputs)
             pairs = [ctypes.c_void_p, ctypes.c_int64] * arrays
             address = self.library.address
@@ -205,12 +213,19 @@ class ParallelKernel(Kernel):
 
     @property
     def predicted(self) -> float:
-        """Predicted seconds of one state: the work at this computer's rate, divided by the predicted speed-up."""
+        """Predicted seconds of one state: the work at this computer's rate, divided by the predicted speed-up.
+
+        For a schedule in another unit, such as that of a transputer, the time on one core of this computer.
+        """
+        if self._machine.unit != "ns":
+            return super().predicted
         return 1e-9 * self.schedule.work / self.speedup
 
     @property
     def speedup(self) -> float:
-        """Predicted speed-up against one core."""
+        """Predicted speed-up against one core; for a schedule in another unit, that on its own machine."""
+        if self._machine.unit != "ns":
+            return self.schedule.speedup
         return speedup(self.graph, self.schedule, self.signature.dtype)
 
     @property
@@ -237,9 +252,30 @@ class ParallelKernel(Kernel):
         self.team.wake()
         if POISONED:
             poisoning().stain()
+        if self.together_only:
+            with self._together_lock:
+                addresses = ([p + k * stride for p, stride in pointers] for k in range(rows))
+                return max(self._compute_together(self.team, row) for row in addresses)
         if single:
             return int(self._anyway(*(p for p, _ in pointers)))
         return int(self._row_by_row(rows, *(x for pair in pointers for x in pair)))
+
+    def _compute_together(self, team: ThreadTeam, addresses: Sequence[int]) -> int:
+        """Compute one state by all threads; a state that the caller had to compute alone is computed again."""
+        before, until = team.counts[0], time.monotonic() + START_SECONDS
+        while True:
+            team.wake()
+            while team.awake < team.processors - 1 and time.monotonic() < until:
+                time.sleep(0.0)
+            status = int(self._anyway(*addresses))
+            if team.counts[0] > before:
+                return status
+            if time.monotonic() > until:
+                raise CompileError(
+                    f"{self.signature.name}: the {team.processors} threads of {self._machine.name} did not start "
+                    f"together within {START_SECONDS:g} s. Other programs keep the cores busy; try again, or use "
+                    'carrier="events".'
+                )
 
 
 @dataclass(frozen=True)
@@ -248,6 +284,7 @@ class Cores:
 
     machine: Machine
     dtype: str = "float64"
+    plan: Schedule | None = None  # the schedule to follow; otherwise the fastest is searched for
 
     @property
     def _one(self) -> Cpu:
@@ -267,7 +304,7 @@ class Cores:
         """Cache key of everything that decides the generated code."""
         m = self.machine
         decides = json.dumps([m.name, m.processors, dict(m.cost), m.start, m.word, m.overlapped])
-        return *self._one.key, "cores", decides
+        return *self._one.key, "cores", decides, self.plan.json() if self.plan is not None else ""
 
     def choose(self, graphs: Sequence[tuple[By, Graph]]) -> tuple[By, Graph]:
         """Return the fastest of `graphs`, pairs of method and graph, on one core."""
@@ -279,6 +316,8 @@ class Cores:
         On the cores of this computer, where latency counts, the predicted speed-up must justify the other cores.
         """
         m = self.machine
+        if self.plan is not None:
+            return self.plan
         if has_parallel_runs(graph):
             return self._sharing(graph, m.processors).schedule(m)
         stays = streams.fused_into(graph, self.dtype)
@@ -309,7 +348,9 @@ class Cores:
         if has_parallel_runs(graph):
             text = self._sharing(graph, used).source()
         else:
-            text = streams.source(graph, self.schedule(graph), host().lanes(self.dtype), host().triple, self.dtype)
+            linger = LINGER_NS if self.plan is None else PLAN_LINGER_NS
+            lanes, triple = host().lanes(self.dtype), host().triple
+            text = streams.source(graph, self.schedule(graph), lanes, triple, self.dtype, linger)
         return self._one.with_python_entry(text, graph)
 
     def compile(self, graph: Graph) -> tuple[dict[str, Any], bytes, bool]:

@@ -117,7 +117,7 @@ class WaveSharing:
                     needs = dict.fromkeys(previous_phase, 1)
                     this_phase.append(len(loads))
                     operations = self._operations_per_bundle(phase.channel, wave.shape)
-                    loads.append(LoadTask(len(loads), name, (), needs, 1, operations, times))
+                    loads.append(LoadTask(len(loads), name, (), needs, 1, operation_counts=operations, times=times))
                     core_of.append(k)
             previous_phase = this_phase
         return schedule_loads(self.waves.r.name, loads, core_of, machine)

@@ -265,6 +265,6 @@ def team_schedule(name: str, units: Units, team: Team) -> Schedule:
     groups = [[tasks[key][serial] for serial in sorted(tasks[key])] for key in keys]
     cost = {op: INSTRUCTION_COSTS.get(op, 0.0 if op == "neg" else 1.0) for op in OPS}
     labels = [leading_labels((n.label, cost[n.op]) for n in group) for group in groups]
-    todo = tasks_from_groups(name, "team", groups, labels)
+    todo = tasks_from_groups(name, "team", groups, labels, units.graph)
     machine = Machine(f"gpu({len(team)})", complete(len(team)), cost, BARRIER_COST, 1.0, unit="instructions")
     return fixed_order_schedule(todo, machine, [member for _, member in keys])

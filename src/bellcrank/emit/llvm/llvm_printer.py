@@ -9,7 +9,7 @@ Calls, and software pipelining between blocks of states, are in calls.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,11 @@ class LLVMPrinter:
     def _fused(self) -> set[int]:
         products = {product.serial for product in self.products.values()}
         return products | {n.operands[0].serial for n in self.graph.nodes if n.op == "neg" and self.negates(n)}
+
+    def unfuse(self, sums: Collection[int]) -> None:
+        """Compute the products of some `sums`, given by serial number, by themselves."""
+        self.products = {total: product for total, product in self.products.items() if total not in sums}
+        self.fused = self._fused()
 
     def negates(self, node: Node) -> bool:
         """Return True if `node` negates a fused multiply-add without other users: processors have an instruction."""

@@ -14,7 +14,7 @@ takes the parameters of a mechanism as constants, so that operations with zeros 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -238,10 +238,23 @@ def count_cost(nodes: Sequence[Node]) -> Cost:
     return Cost(ops.count("mul") + ops.count("div"), ops.count("add") + ops.count("sub"))
 
 
-def trace_program(tape: ProcessorTape, written: MeshProgram) -> tuple[dict[str, Any], dict[str, tuple[Node, ...]]]:
+RECEIVED = "received"  # name of the inputs that stand for received scalars while a program is traced
+
+
+@dataclass(frozen=True)
+class TracedProgram:
+    """Operations of a program: its tape, the values by name, and the nodes of every atom by the atom's name."""
+
+    tape: Tape
+    values: Mapping[str, Any]
+    nodes: Mapping[str, tuple[Node, ...]]
+
+
+def trace_program(tape: ProcessorTape, written: MeshProgram) -> TracedProgram:
     """Trace a program, with the processors in turn, each as far as its operands are available.
 
-    Return the values by name, and the nodes of every atom by the atom's name.
+    A processor knows only the numbers that it receives, not how they were computed: they are inputs while it is traced,
+    so that no operation folds with one of another processor.
 
     Parameters
     ----------
@@ -252,6 +265,7 @@ def trace_program(tape: ProcessorTape, written: MeshProgram) -> tuple[dict[str, 
     """
     values: dict[str, Any] = {}
     nodes: dict[str, tuple[Node, ...]] = {}
+    makers: dict[str, Cpu] = {}
     pending = {cpu: list(reversed(atoms)) for cpu, atoms in written.atoms.items()}
     while any(pending.values()):
         count = len(values)
@@ -260,14 +274,46 @@ def trace_program(tape: ProcessorTape, written: MeshProgram) -> tuple[dict[str, 
             while atoms and all(value in values for value in atoms[-1].operands):
                 atom, first_node = atoms.pop(), len(tape.nodes)
                 step(atom.name)
-                results = atom.function(*(values[value] for value in atom.operands))
+                operands = [values[x] if makers[x] == cpu else received(values[x]) for x in atom.operands]
+                results = atom.function(*operands)
                 values |= zip(atom.results, results if len(atom.results) > 1 else (results,), strict=True)
+                makers |= dict.fromkeys(atom.results, cpu)
                 nodes[atom.name] = tuple(node for node in tape.nodes[first_node:] if node.op != "input")
         if len(values) == count:
             stuck = next(atoms[-1] for atoms in pending.values() if atoms)
             raise InputError(f'"{stuck.name}" on {stuck.cpu} waits for a value that never arrives.')
     step("")
-    return values, nodes
+    return _linked(tape, values, nodes)
+
+
+def received(x: Any) -> Any:
+    """Return the matrix, vector or scalar `x` with an input in place of every operation."""
+    if isinstance(x, Mat):
+        return Mat(*map(received, x.rows))
+    if isinstance(x, Vec):
+        return Vec(*map(received, x))
+    return x.tape.node("input", RECEIVED, x.serial) if isinstance(x, Node) and x.op != "input" else x
+
+
+def _linked(tape: Tape, values: Mapping[str, Any], nodes: Mapping[str, tuple[Node, ...]]) -> TracedProgram:
+    """Return the program with the operations of the senders in place of received scalars."""
+    linked, counterpart = Tape(), dict[int, Any]()
+    for node in tape.nodes:
+        if node.op == "input":
+            name, k = node.args
+            counterpart[node.serial] = counterpart[k] if name == RECEIVED else linked.node("input", name, k)
+            continue
+        arguments = tuple(counterpart[a.serial] if isinstance(a, Node) else a for a in node.args)
+        counterpart[node.serial] = Node(linked, node.op, arguments, len(linked.nodes), node.label)
+        linked.nodes.append(counterpart[node.serial])
+
+    def mapped(x: Any) -> Any:
+        if isinstance(x, Mat | Vec):
+            return type(x)(*map(mapped, x.rows if isinstance(x, Mat) else x))
+        return counterpart[x.serial] if isinstance(x, Node) else x
+
+    known = {name: mapped(value) for name, value in values.items()}
+    return TracedProgram(linked, known, {name: tuple(map(mapped, them)) for name, them in nodes.items()})
 
 
 def scalars_of(value: Any) -> list[Any]:

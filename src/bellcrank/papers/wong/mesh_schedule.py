@@ -21,8 +21,9 @@ from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.papers.wong import atom_programs
 from bellcrank.papers.wong.atom_programs import Atom, Cost, Cpu, MeshArm, MeshProgram, count_cost
+from bellcrank.papers.wong.mesh_tasks import MeshTasks
 from bellcrank.papers.wong.processor_assignment import solution_names, write_program
-from bellcrank.scheduling import Schedule, Task, Tasks, fixed_order_schedule
+from bellcrank.scheduling import Schedule, Tasks, fixed_order_schedule
 from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
 from bellcrank.text_table import Table
 
@@ -36,12 +37,17 @@ class Mesh:
     topology: Topology
     graph: Graph
     nodes: Mapping[str, tuple[Node, ...]]  # nodes of an atom, by its name
-    words: Mapping[str, int]  # length of a value in words; 0 for constants
+    scalars: Mapping[str, tuple[Node, ...]]  # words of a value; none for constants
 
     @property
     def n(self) -> int:
         """Number of joints."""
         return self.arm.n
+
+    @cached_property
+    def words(self) -> dict[str, int]:
+        """Length of each value in words; 0 for constants."""
+        return {value: len(scalars) for value, scalars in self.scalars.items()}
 
     @cached_property
     def index(self) -> dict[Cpu, int]:
@@ -180,37 +186,9 @@ class Mesh:
     @cached_property
     def tasks(self) -> tuple[Tasks, tuple[int, ...]]:
         """Tasks for atoms and for values that a processor forwards, with the processor of each task."""
-        passing = {
-            (value, sender)
-            for (value, _), sender in self.message_routes.items()
-            if (value, sender) in self.message_routes
-        }
-        entries: list[tuple[int, Cpu, str, Atom | None]] = [
-            (self.arrivals[atom.name, cpu], cpu, atom.name, atom)
-            for cpu, atoms in self.program.atoms.items()
-            for atom in atoms
-        ]
-        entries += [(self.arrivals[value, cpu], cpu, value, None) for value, cpu in passing]
-        entries.sort(key=lambda t: (t[0], t[1], t[3] is None, t[2]))
-        task_indices = {(name, cpu): k for k, (_, cpu, name, _) in enumerate(entries)}
-
-        def source(value: str, cpu: Cpu) -> int:
-            """Return the task that supplies a value to a processor."""
-            while self.atoms[value].cpu != cpu and (value, cpu) not in passing:
-                cpu = self.message_routes[value, cpu]
-            return task_indices[self.atoms[value].name if self.atoms[value].cpu == cpu else value, cpu]
-
-        travels = {value for value, _ in self.message_routes}
-        task_list = []
-        for k, (_, cpu, name, atom) in enumerate(entries):
-            if atom is None:
-                routes = {source(name, self.message_routes[name, cpu]): self.words[name]}
-                task_list.append(Task(k, f"{name} passes", (), routes, self.words[name]))
-                continue
-            needs = {source(value, cpu): self.words[value] for value in atom.operands if self.words[value]}
-            gives = sum(self.words[value] for value in atom.results if value in travels)
-            task_list.append(Task(k, name, self.nodes[name], dict(sorted(needs.items())), gives))
-        return Tasks(self.graph.name, "atom", tuple(task_list)), tuple(self.index[cpu] for _, cpu, _, _ in entries)
+        routes = self.message_routes
+        of_mesh = MeshTasks(self.graph, self.program, self.atoms, self.nodes, self.scalars, routes, self.arrivals)
+        return of_mesh.tasks(), tuple(self.index[cpu] for _, cpu, _, _ in of_mesh.entries)
 
     def schedule(self, kind: str = "t800") -> Schedule:
         """Return the schedule on transputers.
@@ -262,12 +240,15 @@ def mesh(
     else:
         arm = atom_programs.general_arm(tape, range(what) if isinstance(what, int) else what)
     cell_program = write_program(arm, balanced, passed, solver)
-    values, nodes = atom_programs.trace_program(tape, cell_program)
+    traced = atom_programs.trace_program(tape, cell_program)
     attached = [(b.parent, b.number) for b in arm.bodies if b.parent]
     topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in attached])
     outputs = {}
     if solver:
-        outputs["a"] = np.array([values[name] for name in solution_names(arm.n)], dtype=object)
-    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, tape)
-    words = {name: sum(isinstance(x, Node) for x in atom_programs.scalars_of(value)) for name, value in values.items()}
-    return Mesh(arm, cell_program, topology, graph, nodes, words)
+        outputs["a"] = np.array([traced.values[name] for name in solution_names(arm.n)], dtype=object)
+    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, traced.tape)
+    scalars = {
+        name: tuple(x for x in atom_programs.scalars_of(value) if isinstance(x, Node))
+        for name, value in traced.values.items()
+    }
+    return Mesh(arm, cell_program, topology, graph, traced.nodes, scalars)
