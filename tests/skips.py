@@ -20,6 +20,7 @@ REMEDIES = {
     "ziglang": "pip install -e '.[fmu]'",
     "is not installed": "make test installs it; by hand: pip install -e '.[dev]'",
     "could not import": "make test installs it; by hand: pip install -e '.[dev]'",
+    "thread sanitizer": "on Debian: apt install gcc, which brings libtsan",
     "C++ compiler": "on Debian: apt install g++",
     "C compiler": "on Debian: apt install gcc",
     "gcc": "on Debian: apt install gcc",

@@ -20,6 +20,7 @@ import bellcrank as bc
 from bellcrank.forces import JointSpring
 from bellcrank.graph import Recursion
 from bellcrank.graph.waves import waves
+from bellcrank.scheduling import ScheduleError
 from crossing.allowed import KNOWN, MEANINGLESS, REFUSED, UNWRITTEN, allowed, waits
 from crossing.energy import balance
 from crossing.features import LEFT_OUT, SUITES, SYSTEM_SUITE
@@ -29,7 +30,6 @@ from crossing.mechanisms import TAIL
 from crossing.pair_coverage import FLOOR, note, planned
 from crossing.pairwise import Case, Dimension, all_pairs, covering, pair, pairs_of
 from crossing.quantities import check
-from crossing.schedules import replayed
 from crossing.systems import World
 from crossing.tables import rows
 from crossing.thresholds import PATHS, SEGMENTED, small_thresholds
@@ -149,12 +149,12 @@ def test_missing_message_of_a_schedule_is_detected() -> None:
     s = bc.schedule(graph, machine="complete:2", kind="ideal", level="node")
     given = {name: np.ones(shape) for name, shape in graph.inputs.items()}
     assert s.messages
-    replayed(s, graph, given)
-    with pytest.raises(AssertionError, match="never comes"):
-        replayed(replace(s, messages=()), graph, given)
+    assert s.execute(**given).observed == s
+    with pytest.raises(ScheduleError, match="it has no value of"):
+        replace(s, messages=()).execute(**given)
     first = replace(s.messages[0], hops=tuple(replace(h, finish=h.finish + s.makespan) for h in s.messages[0].hops))
-    with pytest.raises(AssertionError, match="too late"):
-        replayed(replace(s, messages=(first, *s.messages[1:])), graph, given)
+    late = replace(s, messages=(first, *s.messages[1:]))
+    assert late.execute(**given).observed != late
 
 
 def test_lost_energy_is_detected() -> None:

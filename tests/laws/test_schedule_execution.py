@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.build import graphs
+from bellcrank.build.checked_execution import checked_execution, random_inputs
 from bellcrank.errors import InputError
 from bellcrank.graph import trace
 from bellcrank.model import Mechanism
@@ -64,14 +65,17 @@ def follows(s: Schedule, **more: Any) -> None:
     assert (done.makespan, done.idle) == (s.makespan, s.idle)
 
 
-@few(12)
-@given(trees(max_bodies=4), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
-def test_any_schedule_is_executed_as_planned(m: Mechanism, on: Machine, level: str, method: str) -> None:
-    follows(schedule(graphs.graph(m, "forward_dynamics", method), on, level))
-
-
 @few(6)
-@given(trees(max_bodies=4), st.sampled_from(["pipeline:4", "mesh:2,3", "bus:3", "hypercube:2"]), st.integers(0, 99))
+@given(trees(max_bodies=3), machines(), st.sampled_from(["cluster", "node", "auto"]), st.sampled_from(["crba", "aba"]))
+def test_any_schedule_is_executed_as_planned(m: Mechanism, on: Machine, level: str, method: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:  # a schedule need not be the shortest
+        patch.setattr("bellcrank.scheduling.list_scheduling.EFFORT_LOOKUPS", 10_000)
+        patch.setattr("bellcrank.scheduling.list_scheduling.EFFORT_LOOKUPS_ROUND", 30_000)
+        follows(schedule(graphs.graph(m, "forward_dynamics", method), on, level))
+
+
+@few(4)
+@given(trees(max_bodies=3), st.sampled_from(["pipeline:4", "mesh:2,3", "bus:3", "hypercube:2"]), st.integers(0, 99))
 def test_messages_that_keep_processors_busy_are_passed_on(m: Mechanism, name: str, seed: int) -> None:
     """Tasks anywhere on the machine: messages cross processors that have other things to do."""
     on = machine(name, "t800").with_costs(overlapped=False, **CHEAP)
@@ -113,10 +117,18 @@ def test_schaefers_transputers_run(state: bool) -> None:
 
 
 def test_all_strategies_and_fijanys_arrays_run() -> None:
-    for _, _, s in combinations(zoo.stanford()):
+    for _, _, s in combinations(zoo.torso()):
         follows(s)
     for array in ARRAYS:
         follows(schedule_on_array(array, 3))
+
+
+def test_results_are_those_of_a_serial_kernel() -> None:
+    """The difference has the scale of all outputs: the Coriolis forces of a pendulum are zero but for rounding."""
+    s = bc.schedule(zoo.pendulum(), strategy="modules")
+    done, difference = checked_execution(s, random_inputs(s))
+    assert done.observed == s
+    assert difference < 1e-12
 
 
 def test_a_batch_is_computed_at_once() -> None:
@@ -133,7 +145,7 @@ def test_a_batch_is_computed_at_once() -> None:
 
 def test_a_plan_with_free_messages_is_late_where_they_cost_time() -> None:
     g = graphs.graph(zoo.excavator(), "forward_dynamics", "aba")
-    plan = schedule(g, machine("mesh:2,2", "hidden"), "node")
+    plan = schedule(g, machine("mesh:2,2", "hidden"), "cluster")
     done = plan.execute(**inputs_of(plan), machine=machine("mesh:2,2", "t800"))
     done.observed.check()
     assert done.observed.tasks == plan.tasks
@@ -276,7 +288,7 @@ def test_bad_input_is_explained() -> None:
 
 
 def test_a_schedule_without_operations_is_refused() -> None:
-    s = bc.schedule(zoo.load("chain:3000"), machine="complete:2", method="aba")
+    s = bc.schedule(zoo.load("chain:600"), machine="single", level="place", method="aba")
     with pytest.raises(ScheduleError, match="cannot be executed"):
         s.execute()
     unknown = crossing()

@@ -85,6 +85,9 @@ def test_results_are_those_of_the_graph(make: Callable[[], Schedule], tmp_path: 
     s = make()
     folder = bc.export(s, tmp_path / "it", to="c")
     assert len(list(folder.glob("*_processor_*.c"))) == s.used
+    for path in folder.glob("*.[ch]"):  # the other files are for a controller without an operating system
+        headers = set(re.findall(r"#include <(.*)>", path.read_text()))
+        assert "_threads" in path.name or path.name == "main.c" or headers <= {"math.h", "stdatomic.h"}
     agrees(compiled(folder), s)
 
 

@@ -70,7 +70,7 @@ def test_execution_adds_observed_figures() -> None:
     assert found["difference"] < 1e-12
     assert found["first_ready_makespan"] > s.makespan
     assert "executed" not in data(*args)
-    result = run("schedule", "chain:3000", "--machine", "complete:2", "-m", "aba", "--execute", "--no-page")
+    result = run("schedule", "chain:600", "--machine", "single", "-m", "aba", "--execute", "--no-page")
     assert result.exit_code == 2
     assert "cannot be executed" in result.output
 

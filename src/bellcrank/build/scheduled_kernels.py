@@ -8,6 +8,7 @@ computes alone in that case, as every kernel on several cores.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,10 @@ def scheduled_kernel(schedule: Schedule, job: Job, dtype: str = "float64") -> Pa
 def executable_graph(schedule: Schedule) -> Graph:
     """Return the graph that the threads of a `schedule` compute; raise an error if they cannot."""
     programs = processor_programs(schedule)
+    if os.name != "posix":
+        raise InputError(
+            f'{schedule.tasks.name}: threads that follow a schedule need a POSIX system; carrier="events" needs none.'
+        )
     if (count := len(programs.used)) > MAX_PROGRAM_THREADS:
         raise InputError(
             f"{schedule.tasks.name}: {count} processors of {schedule.machine.name} have tasks; expected at most "

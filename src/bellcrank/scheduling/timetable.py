@@ -268,6 +268,8 @@ class Schedule:
             If an input is missing, unknown, or of another shape, or the carrier is unknown.
         ScheduleError
             If the schedule has no operations to execute.
+        CompileError
+            If the threads do not start because other programs keep all cores busy.
         """
         check_known("carrier", carrier, CARRIERS)
         if carrier == "threads":

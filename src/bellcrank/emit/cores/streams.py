@@ -116,7 +116,9 @@ class StreamPlan:
     def __init__(self, graph: Graph, schedule: Schedule, printer: LLVMPrinter) -> None:
         self.graph, self.schedule, self.printer = graph, schedule, printer
         self.programs = processor_programs(schedule)
-        self.threads = self.programs.used  # processor of each thread
+        used = self.programs.used
+        idle = [p for p in range(schedule.machine.processors) if p not in used]
+        self.threads = sorted([*used, *idle[: max(0, 2 - len(used))]])  # processor of each thread; two or more
         self.position = {node.serial: i for i, node in enumerate(order(graph))}
         self.unfused = self._sums_of_received_products()
         printer.unfuse(self.unfused)
