@@ -172,7 +172,13 @@ def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = 
 TABLE = {
     "Nikravesh 1989": (
         ("nikravesh1989", "5", "Upper bound of the speed-up on any machine", "nikravesh:tables"),
-        ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh:run_fourbar"),
+        (
+            "nikravesh_recursion",
+            "4",
+            "Recursive or factorised, figure 6, and closed loops",
+            "nikravesh_recursion:tables",
+        ),
+        ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh_motion:run_fourbar"),
     ),
     "Fijany 1989": (
         ("fijany1989", "slides", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
@@ -180,7 +186,7 @@ TABLE = {
     ),
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
-        ("wong-counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
+        ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
