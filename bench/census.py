@@ -354,12 +354,12 @@ def c_package(plant: Any) -> Row:
 def equations_of(name: str) -> dict[str, Row]:
     """Return hashes of the equations of motion, in every language."""
     import bellcrank as bc
-    from bellcrank.build import equations
+    from bellcrank.build import equations, paper_notation
 
     m = mechanism(name)
     languages = ("latex", "python", "sympy", "c")
     try:
-        graph = equations.motion_graph(m)
+        graph = paper_notation.motion_graph(m)
     except bc.BellcrankError as error:
         return {"": {"refused": type(error).__name__}}
     return {"": {to: digest(equations.equation_text(m, graph, to, 0, 60, "", standalone=True)) for to in languages}}

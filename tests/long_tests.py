@@ -139,6 +139,8 @@ LONG = (
     "test_docs.py::test_code_runs[[]parallel.md]",
     "test_site.py::test_the_site_*",
     "test_docs.py::test_code_runs[[]nikravesh-7.md]",
+    "test_nikravesh1989_recursion.py::test_table_has_the_four_panels_and_the_published_breakpoints",
+    "test_nikravesh1989_runs.py::test_sparse_absolute_coordinates_are_the_same_equations_with_fewer_operations",
     "test_docs.py::test_code_runs[[]saha-*.md]",
     "test_wong1991_excavator.py::test_at_one_centimetre_per_volt_the_papers_step_is_too_long",
     "test_fijany1989_schedules.py::test_the_arrays_use_the_methods_of_the_table",

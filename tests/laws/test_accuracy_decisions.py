@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_tree_accuracy import graded
 
 import bellcrank as bc
 from bellcrank.dynamics import METHODS, crba, tree_accuracy
@@ -17,7 +18,6 @@ from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
 from bellcrank.dynamics.singular_mass import carried_ratios
 from loops import four_bar_tower
-from test_tree_accuracy import graded
 from trees import random_tree
 
 WRONG_BY = 1e-3  # relative error of a poor solver

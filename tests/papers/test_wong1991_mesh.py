@@ -226,7 +226,8 @@ def test_table_5_4() -> None:
     assert times["print, measured"]["speedup"] == pytest.approx(given["speedup_measured"], abs=5e-3)
     assert times["print, theory"]["speedup"] == pytest.approx(given["speedup_theory"], abs=5e-3)
     assert times["print, measured"]["mesh"] / theory == pytest.approx(6.75, abs=5e-3)
-    # The excavator's constants halve the work. Messages that occupy both ends take most of the measured time.
+    # The excavator's constants halve the work. Messages that occupy both ends would take most of the measured time, but
+    # one processor, which sends none, is slower still: test_wong1991_baseline.py.
     assert times["excavator, hidden"]["mesh"] < theory < times["any arm, t800"]["mesh"]
     assert 4 * times["any arm, hidden"]["mesh"] < times["any arm, explicit"]["mesh"] < times["print, measured"]["mesh"]
 

@@ -21,6 +21,7 @@ import bellcrank as bc
 from bellcrank import zoo
 from bellcrank.build import equations as printed
 from bellcrank.build import graphs
+from bellcrank.build.paper_notation import MOTION_TERMS, TERMS, motion_graph
 from bellcrank.emit.equations import c as ctext
 from bellcrank.emit.equations import latex, python, sympy
 from bellcrank.emit.equations import sheet as equations
@@ -101,9 +102,10 @@ RULES = [  # LaTeX to Python, in this order
     (r"\\mathrm\{([^}]*)\}", r"\1"),
     (r"_\{([^}]*)\}", lambda m: "_" + m[1].replace(",", "_").replace("-", "m").replace("\\_", "_")),
     (r"\^\{(\d+)\}", r"**\1"),
-    (r"\\(theta|tau|pi)", r"\1"),
+    (r"\\(theta|tau|pi|Psi)", r"\1"),
     (r",\\;", ","),
     (r"\\,", "*"),
+    (r"\\frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))"),
 ]
 
 
@@ -186,9 +188,9 @@ def test_c(name: str, tmp_path: Path) -> None:
     subprocess.run(["cc", *strict, file, "-o", file.with_suffix(".so"), "-lm"], check=True)
     library = ctypes.CDLL(str(file.with_suffix(".so")))
     found = {}
-    for key, (_, inputs) in printed.MOTION_BLOCKS.items():
+    for key in MOTION_TERMS:
         found[key] = np.zeros(wanted[key].shape)
-        arrays = [*(np.ascontiguousarray(state[k]) for k in inputs), found[key]]
+        arrays = [*(np.ascontiguousarray(state[k]) for k in TERMS[key].inputs), found[key]]
         function = library[f"{m.name}_{key}"]
         function.restype = None
         function(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
@@ -281,7 +283,7 @@ def test_bad_input() -> None:
 @pytest.mark.parametrize("name", ["planar3r", "gripper", "all joints"])
 def test_latex_compiles(name: str, tmp_path: Path) -> None:
     m = MECHANISMS[name]()
-    (tmp_path / "x.tex").write_text(printed.equation_text(m, printed.motion_graph(m), standalone=True))
+    (tmp_path / "x.tex").write_text(printed.equation_text(m, motion_graph(m), standalone=True))
     subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"], cwd=tmp_path, check=True)
 
 
@@ -304,7 +306,7 @@ def value(ring: Ring, polynomial: Polynomial, inputs: dict[str, Array]) -> float
 @settings(max_examples=30, deadline=None)
 @given(trees(max_bodies=3, passive=True, coupled=True))
 def test_polynomial_walk_equals_evaluate(m: Mechanism) -> None:
-    graph = printed.motion_graph(m)
+    graph = motion_graph(m)
     q, v, _ = m.random(2)
     ring = Ring()
     values, wanted = ring.node_polynomials(graph), graph.evaluate(q=q, v=v)
@@ -318,7 +320,7 @@ def test_polynomial_walk_equals_evaluate(m: Mechanism) -> None:
 @settings(max_examples=20, deadline=None)
 @given(trees(max_bodies=3, passive=True, coupled=True), st.integers(0, 60))
 def test_printed_equals_evaluate(m: Mechanism, terms: int) -> None:
-    graph = printed.motion_graph(m)
+    graph = motion_graph(m)
     q, v, _ = m.random(3)
     compare(run_python(bc.equations(m, "python", terms=terms), {"q": q, "v": v}), graph.evaluate(q=q, v=v))
 

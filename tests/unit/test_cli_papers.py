@@ -46,7 +46,9 @@ def test_bad_names_are_explained() -> None:
     assert "name the experiment" in run("papers", "--out", "x").output
 
 
-@pytest.mark.parametrize("file", ["nikravesh", "wong.comparison", "schaefer"])
+@pytest.mark.parametrize(
+    "file", ["nikravesh", "nikravesh_recursion", "wong.comparison", "wong.serial_counts", "schaefer"]
+)
 def test_the_figures_of_the_docs_are_current(file: str) -> None:
     """The figures in docs/figures are current.
 

@@ -40,6 +40,9 @@ def count(
     target: Annotated[str, typer.Option(metavar="cpu|cuda", help="cuda: plan for a GPU, and its resources.")] = "cpu",
     dtype: DtypeOpt = "float64",
     papers: Annotated[bool, typer.Option("--papers", help="With chain: the counts that the papers print.")] = False,
+    joints: Annotated[
+        str, typer.Option("--n", metavar="2..16", help="With --papers: Wong's tables for these numbers of joints.")
+    ] = "",
     base: BaseOpt = "fixed",
     check: CheckOpt = "warn",
     json: JsonOpt = False,
@@ -59,6 +62,10 @@ def count(
 
     if target not in ("cpu", "cuda"):
         raise InputError(unknown("target", target, ("cpu", "cuda"), "cuda" if target == "gpu" else ""))
+    if joints and not papers:
+        raise InputError(
+            f"--n {joints}: only --papers takes numbers of joints; use: count chain --papers --n {joints}."
+        )
     if papers:
         if quantity_name or every or explain or method_name != "auto":
             raise InputError("--papers shows all counts of the papers; it takes no -q, -m, --all and no --explain.")
@@ -66,7 +73,10 @@ def count(
             raise InputError(
                 f'the papers count a general chain of revolute joints, not "{name}"; use: count chain --papers.'
             )
-        method_tables.print_paper_counts(json)
+        if joints:
+            method_tables.print_serial_tables(joints, json)
+        else:
+            method_tables.print_paper_counts(json)
         return
     if quantity_name:
         quantity(quantity_name)

@@ -26,6 +26,7 @@ def emit(
     name: options.MechanismArg,
     target: Annotated[str, option("NAME", f"{', '.join(TARGETS)}.", "--target", "-t")],
     quantity_name: Annotated[str, option("NAME", "Quantity; equations is M, h, g and f.", "--quantity", "-q")] = "",
+    independent: Annotated[str, option("A,B", "Independent coordinates of closed loops, for equations.")] = "",
     method_name: options.MethodOpt = "auto",
     frame: options.FrameOpt = "",
     reference: Annotated[str, option("aligned|local|world", "Axes of a frame's quantity.")] = "aligned",
@@ -43,10 +44,11 @@ def emit(
     accepts. graph is the data flow as assignments, svg the same as a picture if it is small; dot and json are for
     Graphviz and other programs.
     latex, python and sympy are equations to read. c is both: the equations of motion without --quantity, else the code
-    of that quantity.
+    of that quantity. --quantity also takes the terms of Nikravesh's equations: Psi, C, Cv, E, Ev, Mr and fr of closed
+    loops, and B, G and H of any tree.
     """
     from bellcrank.build import equations as printed
-    from bellcrank.build import graphs
+    from bellcrank.build import graphs, paper_notation
     from bellcrank.emit.cpu.target import Cpu
     from bellcrank.emit.cuda.target import Cuda
 
@@ -55,9 +57,14 @@ def emit(
     quantity_name = quantity_name or ("equations" if target in (*EQUATION_SUFFIXES, "c") else "forward_dynamics")
     stem = _stem([m.name, quantity_name], [frame, reference, method_name, dtype], out)
     with screen.progress(f"tracing {quantity_name} of {m.name}") as say:
-        if quantity_name == "equations":
+        names = [x.strip() for x in independent.split(",") if x.strip()]
+        if quantity_name == "equations" or quantity_name in paper_notation.TERMS:
             _check_equations(method_name, frame, reference)
-            method_used, graph = "crba, rnea", printed.motion_graph(m)
+            method_used, graph = "crba, rnea", _notation_graph(m, quantity_name, target, names)
+        elif names:
+            raise InputError(
+                f"--independent is for equations of closed loops and their terms, not for {quantity_name}."
+            )
         else:
             backend = Cuda(dtype) if target == "cuda" else Cpu(dtype)
             request = Request(quantity_name, method_name, frame, reference=reference)
@@ -66,7 +73,7 @@ def emit(
         say(f"writing {target}")
         if target in EQUATION_SUFFIXES or (target, quantity_name) == ("c", "equations"):
             frame_text = ", ".join([frame, reference]).removesuffix(", aligned")
-            text = printed.equation_text(m, graph, target, digits, terms, frame_text, standalone=out is not None)
+            text = printed.equation_text(m, graph, target, digits, terms, frame_text, out is not None, names)
             files = {stem + EQUATION_SUFFIXES.get(target, ".c"): text}
         else:
             files = _generated_files(m, graph, target, dtype, stem)
@@ -82,6 +89,17 @@ def emit(
             screen.note(f"{'replaced' if path in existing else 'wrote'} {path}")
     else:
         print(_joined_text(files))
+
+
+def _notation_graph(m: Mechanism, name: str, target: str, independent: Sequence[str]) -> bc.Graph:
+    """Return the graph of all equations of motion or of one term: to read, with the terms that it is computed from."""
+    from bellcrank.build import paper_notation
+
+    if name == "equations":
+        return paper_notation.motion_graph(m, independent)
+    if target in EQUATION_SUFFIXES:
+        return paper_notation.readable_graph(m, [name], independent)
+    return paper_notation.term_graph(m, [name], independent)
 
 
 def _check_equations(method_name: str, frame: str, reference: str) -> None:

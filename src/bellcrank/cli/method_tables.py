@@ -189,6 +189,30 @@ def print_paper_counts(json: bool) -> None:
         screen.line(text, "dim")
 
 
+def print_serial_tables(joints: str, json: bool) -> None:
+    """Print the tables of Wong's thesis about one processor, printed and traced.
+
+    Parameters
+    ----------
+    joints
+        Numbers of joints: "6" or "2..16".
+    json
+        Print JSON instead of tables.
+    """
+    from bellcrank.papers.wong import serial_counts
+
+    sizes = serial_counts.parse_sizes(joints)
+    with screen.progress("tracing chains of 2 to 12 joints"):
+        tables = serial_counts.tables(sizes)
+    if json:
+        screen.data([{"title": t.title, "head": list(t.head), "rows": [list(row) for row in t.rows]} for t in tables])
+        return
+    for k, t in enumerate(tables):
+        if k:
+            screen.line()
+        screen.titled_table(t)
+
+
 def print_plans(m: Mechanism, request: Request, dtype: str, every: bool, json: bool) -> None:
     """Print the plan by which a GPU computes a quantity.
 

@@ -23,7 +23,6 @@ from bellcrank.dynamics import METHODS, QUANTITIES, candidates, method
 from bellcrank.dynamics.quantities import Request
 from bellcrank.errors import InputError
 from bellcrank.files import write_text
-from bellcrank.text_table import Table
 
 NamesArg = Annotated[
     list[str] | None,
@@ -75,7 +74,7 @@ def papers(
         if json:
             results.append(_data(e, result) | {"written": [str(path) for path in written]})
             continue
-        screen.heading(("\n" if k else "") + f"{e.paper}, section {e.section}: {e.title}")
+        screen.heading(("\n" if k else "") + f"{e.source}: {e.title}")
         _print(result)
         screen.wrote(written)
     if json:
@@ -97,17 +96,9 @@ def _print(result: Any) -> None:
     for k, t in enumerate(result.tables):
         if k:
             screen.line()
-        _print_table(t)
+        screen.titled_table(t)
     if result.tables:
         screen.line()
-
-
-def _print_table(t: Table) -> None:
-    screen.heading(t.title)
-    screen.table([TableColumn(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
-    if t.below:
-        screen.line()
-        screen.lines(t.below)
 
 
 def _write(name: str, result: Any, figures: Path | None, records: Path | None) -> list[Path]:

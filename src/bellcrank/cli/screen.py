@@ -25,6 +25,7 @@ from rich.text import Text
 from bellcrank.errors import InputError
 from bellcrank.files import write_text
 from bellcrank.quoting import visible
+from bellcrank.text_table import Table as TextTable
 
 COLUMN_GAP = 2
 UNLIMITED_WIDTH = 100_000
@@ -134,6 +135,15 @@ def table(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]) -> None
     left_out = [" ".join(c.name.split()) for i, c in enumerate(columns) if i not in keep]
     if left_out:
         line(f"(no room for {', '.join(left_out)}: widen the terminal or use --json)", style="dim")
+
+
+def titled_table(t: TextTable) -> None:
+    """Print the text table `t` with its title above and its text below."""
+    heading(t.title)
+    table([TableColumn(name, right=i in t.right) for i, name in enumerate(t.head)], t.rows)
+    if t.below:
+        line()
+        lines(t.below)
 
 
 def _column_selections(columns: Sequence[TableColumn]) -> Iterator[list[int]]:

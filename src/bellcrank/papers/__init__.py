@@ -97,7 +97,7 @@ class Experiment:
     paper : str
         First author and year.
     section : str
-        Section or sections of the paper.
+        Section or sections of the paper; "slides" for a paper without sections.
     title : str
         Subject of the experiment.
     file : str
@@ -110,6 +110,12 @@ class Experiment:
     section: str
     title: str
     file: str  # module inside bellcrank.papers, and its function
+
+    @property
+    def source(self) -> str:
+        """Paper and section, as a heading."""
+        numbered = self.section[0].isdigit()
+        return f"{self.paper}, {'section ' * numbered}{self.section}"
 
     def run(self) -> Result:
         """Run the experiment and return its results.
@@ -165,16 +171,23 @@ def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = 
 # Ordered by paper: name, section, title, and the function inside bellcrank.papers.
 TABLE = {
     "Nikravesh 1989": (
-        ("nikravesh1989", "6", "Upper bound of the speed-up on any machine", "nikravesh:tables"),
-        ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh:run_fourbar"),
+        ("nikravesh1989", "5", "Upper bound of the speed-up on any machine", "nikravesh:tables"),
+        (
+            "nikravesh_recursion",
+            "4",
+            "Recursive or factorised, figure 6, and closed loops",
+            "nikravesh_recursion:tables",
+        ),
+        ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh_motion:run_fourbar"),
     ),
     "Fijany 1989": (
-        ("fijany1989", "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
-        ("critical_path", "4", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
+        ("fijany1989", "slides", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
+        ("critical_path", "slides", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
+        ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),

@@ -1,62 +1,37 @@
-"""Break-even of recursive methods, bounds of the parallel speed-up, and times of two formulations (nikravesh1989).
+"""Break-even of recursive methods and bounds of the parallel speed-up (nikravesh1989, sections 4 and 5).
 
-Sections 4 and 5: the results are in tests/papers/test_nikravesh1989.py, and with measured times in
-`python -m bench.nikravesh`. An arm is counted in three ways. "folded" is the graph that this package compiles:
-parameters are constants, and zeros and ones are folded. "unfolded" is a program for any arm with these joints: every
-number of the tree is an input. "dense" is the unfolded program with B^T M B multiplied as full matrices, including zero
-blocks and both triangles.
-
-Section 7: a four-bar on a slide for ten seconds.
-
-    absolute    every body free, every joint a constraint                                            eqs 1 to 4
-    joint       joint coordinates of the tree, constraints for the cut loop                          eqs 11 to 14
-    minimal     as many equations as degrees of freedom; derived in the paper, but not timed         eq 19
-
-The paper has "several force elements" and a predictor-corrector Adams-Bashforth algorithm, and prints two CPU times.
-Here the force elements are two springs with dampers, with parameters chosen here, and the integrator is
-Adams-Bashforth-Moulton of order 4 with a step of 1 ms. Both formulations are compiled in the same way, and each omits
-its redundant constraints.
+The results are in tests/papers/test_nikravesh1989.py, and with measured times in `python -m bench.nikravesh`. An arm is
+counted in three ways. "folded" is the graph that this package compiles: parameters are constants, and zeros and ones
+are folded. "unfolded" is a program for any arm with these joints: every number of the tree is an input. "dense" is the
+unfolded program with B^T M B multiplied as full matrices, including zero blocks and both triangles.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-
-import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
 from bellcrank.dynamics.historical import joint_coordinates
 from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodies
-from bellcrank.dynamics.loops.absolute import absolute, state
 from bellcrank.dynamics.ltl_factorisation import coordinate_names, nonzero_triangle, solve
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree, mechanism_of
-from bellcrank.model.parts import Array
-from bellcrank.papers import Result, Row, bound_row
 from bellcrank.papers.operation_counts import published
-from bellcrank.record import Record
 from bellcrank.scalar import Scalar
-from bellcrank.sim.run.simulator import Simulator
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Move, Shift, Transform
 from bellcrank.spatial.vector import SYM_ZERO, ZERO, Mat, Motion, SymMat, Vec
 from bellcrank.text_table import Table
-from bellcrank.view.curves import Line, Panel, figure, line_chart
-from bellcrank.zoo import slider_fourbar, stanford
+from bellcrank.view.curves import line_chart
+from bellcrank.zoo import stanford
 
 # Unit cost: every operation takes the same time.
 UNIT_COSTS: Mapping[str, float] = dict.fromkeys(("div", "sqrt", "sin", "cos"), 1.0)
 
 ScalarIterator = Iterator[Scalar]
-SECONDS, STEP, EVERY = 10.0, 1e-3, 0.01
-PRINTED_SECONDS = {"absolute": 352.0, "joint": 75.0}  # seconds
-# m; Baumgarte stabilisation holds the loop closed in two, "minimal" solves for it
-LOOP_GAP_BOUNDS = {"absolute": 1e-8, "joint": 1e-8, "minimal": 1e-14}
 
 
 def break_even(recursive: Mapping[int, float], direct: Mapping[int, float]) -> int | None:
@@ -205,106 +180,3 @@ def _parametrised_tree(tree: Tree, numbers: ScalarIterator) -> Tree:
 
 def _vec(numbers: ScalarIterator) -> Vec:
     return Vec(next(numbers), next(numbers), next(numbers))
-
-
-@dataclass(frozen=True, eq=False)
-class Formulation:
-    """Mechanism, initial state and form of the equations of motion."""
-
-    mechanism: Mechanism
-    q: Array
-    v: Array
-    form: str
-
-    @cached_property
-    def simulator(self) -> Simulator:
-        """Simulator with Adams-Bashforth-Moulton of order 4."""
-        return Simulator(self.mechanism, "abm4", form=self.form)
-
-    @cached_property
-    def record(self) -> Record:
-        """Recorded run from the initial state."""
-        return self.simulator.run(SECONDS, self.q, self.v, step=STEP, every=EVERY)
-
-    @property
-    def sizes(self) -> str:
-        """Numbers of velocities and of independent constraints, as text."""
-        return f"{self.mechanism.nv} and {len(self.mechanism.loop_analysis.kept)}"
-
-    @property
-    def operations(self) -> int:
-        """Operations of one evaluation of the equations of motion."""
-        return self.simulator.dynamics.f.count().arithmetic
-
-    def step_nanoseconds(self) -> float:
-        """Measure the CPU time of one step, in ns."""
-        before = time.thread_time()
-        self.simulator.run(SECONDS, self.q, self.v, step=STEP, every=SECONDS)
-        return 1e9 * (time.thread_time() - before) * STEP / SECONDS
-
-    def positions(self, name: str) -> Array:
-        """Return the origin of the body `name` over time, (rows, 3), in m."""
-        positions: Array = self.mechanism.pose(self.record.q, name)[:, :3, 3]
-        return positions
-
-
-def formulations() -> dict[str, Formulation]:
-    """Return the three formulations by name, with the same initial state."""
-    m = slider_fourbar(forces=True)
-    q, v = m.neutral(), np.zeros(m.nv)
-    free = absolute(m)
-    return {
-        "absolute": Formulation(free, *state(m, q, v), "lagrange"),
-        "joint": Formulation(m, q, v, "lagrange"),
-        "minimal": Formulation(m, q, v, "minimal"),
-    }
-
-
-def run_fourbar() -> Result:
-    """Run, compare and time the formulations."""
-    forms = formulations()
-    records = {name: f.record for name, f in forms.items()}  # compiles all simulators before the timing starts
-    times: dict[str, list[float]] = {name: [] for name in forms}
-    for _ in range(5):  # interleaved, so that a disturbance affects all formulations
-        for name, f in forms.items():
-            times[name].append(f.step_nanoseconds())
-    best = {name: min(x) for name, x in times.items()}
-    ratio = best["absolute"] / best["joint"]
-    printed, gap = {name: f"{x:g} s for 10 s" for name, x in PRINTED_SECONDS.items()}, "loops open by at most"
-    rows = (
-        *(Row(f"velocities and constraints, {name}", "", forms[name].sizes) for name in PRINTED_SECONDS),
-        *(Row(f"operations for accelerations, {name}", "", float(f.operations)) for name, f in forms.items()),
-        Row("operations, absolute / joint", "", forms["absolute"].operations / forms["joint"].operations),
-        *(Row(f"CPU time of a step, {name}", printed.get(name, ""), f"{best[name]:.1f} ns") for name in forms),
-        Row("CPU time, absolute / joint", "about five times or more", f"{ratio:.1f}", "", ratio > 4.0),
-        bound_row("bodies, absolute against joint, apart by", _largest_difference(forms), 1e-6, "m"),
-        *(
-            bound_row(f"{gap}, {name}", float(records[name].provenance[gap]), bound, "m")
-            for name, bound in LOOP_GAP_BOUNDS.items()
-        ),
-    )
-    return Result(rows, records, {"motion": _figure(forms)})
-
-
-def _largest_difference(forms: dict[str, Formulation]) -> float:
-    bodies = [b.name for b in forms["joint"].mechanism.bodies]
-    return max(float(np.abs(forms["absolute"].positions(b) - forms["joint"].positions(b)).max()) for b in bodies)
-
-
-def _rounded(x: Array) -> Array:
-    """Round values for the plot: the slide stays at height 0, and noise of 1e-17 m differs between processors."""
-    return np.round(x, 9) + 0.0
-
-
-def _figure(forms: dict[str, Formulation]) -> str:
-    joint, free = forms["joint"], forms["absolute"]
-    t = joint.record.t
-    panels = []
-    for name in ("slide", "coupler", "rocker"):
-        for axis, k in (("x", 0), ("z", 2)):
-            lines = [
-                Line("absolute coordinates", t, _rounded(free.positions(name)[:, k]), wide=True),
-                Line("joint coordinates", t, _rounded(joint.positions(name)[:, k])),
-            ]
-            panels.append(Panel(f"{name} {axis} [m]", lines))
-    return figure("The four-bar on a slide, in both formulations", panels, 2)

@@ -72,7 +72,7 @@ def _function(sheet: Sheet, spell: C, block: Block) -> Iterator[str]:
         shape, used = sheet.inputs[key], []
         for flat in range(prod(shape) if shape else 0):
             if re.search(rf"\b{sheet.element(key, flat)}\b", text):
-                element = _place(identifier(key), tuple(int(k) - 1 for k in sheet.element(key, flat).index))
+                element = _place(identifier(key), _indices(flat, shape))
                 used.append(f"{sheet.element(key, flat)} = {element}")
         if shape:
             yield f"    const double {', '.join(used)};" if used else f"    (void){identifier(key)};"
@@ -86,6 +86,15 @@ def _parameter(name: str, shape: Index, const: str = "") -> str:
 
 def _place(name: str, index: Index) -> str:
     return f"{name}{''.join(f'[{i}]' for i in index)}"
+
+
+def _indices(flat: int, shape: Index) -> Index:
+    """Return the indices of element `flat` of an array of this `shape`."""
+    index = []
+    for size in reversed(shape):
+        flat, i = divmod(flat, size)
+        index.append(i)
+    return tuple(reversed(index))
 
 
 def _places(block: Block, index: Index) -> str:

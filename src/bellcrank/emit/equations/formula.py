@@ -144,6 +144,7 @@ class Sheet:
     relation: str = ""  # relation between the blocks: "M a + h = tau"
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of the elements of "q, v"
     remarks: tuple[str, ...] = ()
+    elements: ElementSymbols | None = None  # symbols of the inputs' elements, if some have names of their own
 
     def element(self, name: str, flat: int) -> Symbol:
         """Return the symbol of an input's element.
@@ -155,7 +156,7 @@ class Sheet:
         flat
             Index in the flattened array.
         """
-        return element_symbol(name, self.inputs[name], flat)
+        return (self.elements or ElementSymbols(self.inputs))(name, flat)
 
     def needed_definitions(self, block: Block, known: Iterable[Symbol] = ()) -> list[Symbol]:
         """Return the definitions that `block` uses, directly or indirectly, except `known` ones."""
@@ -197,6 +198,18 @@ def element_symbol(name: str, shape: tuple[int, ...], flat: int) -> Symbol:
         flat, i = divmod(flat, size)
         index.append(str(i + 1))
     return Symbol(identifier(name), tuple(reversed(index)))
+
+
+@dataclass(frozen=True)
+class ElementSymbols:
+    """Symbols of the elements of inputs: q_2 by default, or given ones such as m_1 for a free parameter."""
+
+    inputs: Mapping[str, tuple[int, ...]]  # shapes
+    given: Mapping[str, Sequence[Symbol]] = field(default_factory=dict)
+
+    def __call__(self, name: str, flat: int) -> Symbol:
+        """Return the symbol of the element `flat` of the flattened input `name`."""
+        return self.given[name][flat] if name in self.given else element_symbol(name, self.inputs[name], flat)
 
 
 class SymbolNames:

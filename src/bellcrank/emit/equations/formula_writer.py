@@ -16,13 +16,13 @@ from math import pi
 from bellcrank.emit.equations.formula import (
     PI,
     Call,
+    ElementSymbols,
     Factor,
     Index,
     Product,
     Sum,
     Symbol,
     SymbolNames,
-    element_symbol,
     iter_symbols,
     sum_of_factor,
 )
@@ -44,8 +44,8 @@ CoefficientShape = tuple[tuple[Term, float], ...]  # a coefficient, normalised t
 class FormulaWriter:
     """Converter of polynomials to formulas, with shared names."""
 
-    def __init__(self, ring: Ring, groups: Groups, inputs: Mapping[str, Index], names: SymbolNames) -> None:
-        self.ring, self.groups, self.inputs, self.names = ring, groups, inputs, names
+    def __init__(self, ring: Ring, groups: Groups, elements: ElementSymbols, names: SymbolNames) -> None:
+        self.ring, self.groups, self.elements, self.names = ring, groups, elements, names
         self.angles: dict[Symbol, Sum] = {}  # angles that are not a single coordinate
         self.waves: dict[Wave, Symbol] = {}
         self.coefficients: dict[Symbol, Sum] = {}
@@ -94,7 +94,7 @@ class FormulaWriter:
         if g not in self._factors:
             generator = self.ring.generators[g]
             if generator.op == "input":
-                self._factors[g] = element_symbol(generator.name, self.inputs[generator.name], generator.flat)
+                self._factors[g] = self.elements(generator.name, generator.flat)
             elif generator.op in ("sin", "cos"):
                 self._factors[g] = self.wave(generator.op, ((self._angle_of[g], 1),))
             else:
@@ -146,7 +146,7 @@ class FormulaWriter:
         ((m, x), *more) = argument
         powers = self.ring.powers(m)
         one = not more and x == 1.0 and len(powers) == 1 and powers[0][1] == 1
-        return one and self.ring.generators[powers[0][0]].name == next(iter(self.inputs))
+        return one and self.ring.generators[powers[0][0]].name == next(iter(self.elements.inputs))
 
     def _argument(self, argument: Frozen) -> Sum:
         """Return the formula of an angle, with pi/4 for 0.785..., numbers last."""

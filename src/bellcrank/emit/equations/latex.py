@@ -11,7 +11,7 @@ from bellcrank.emit.equations.formula import Block, Call, Sheet, Sum, Symbol
 from bellcrank.emit.equations.language import Language
 from bellcrank.quoting import comment, latex
 
-GREEK = ("alpha", "beta", "gamma", "delta", "theta", "pi", "rho", "tau", "phi", "omega")
+GREEK = ("alpha", "beta", "gamma", "delta", "theta", "pi", "rho", "tau", "phi", "omega", "mu", "Psi")
 ROW_WIDTH = 100  # characters of source in a line of an equation
 
 TEXT_WRAPPER = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)  # no cut behind a backslash
@@ -111,7 +111,7 @@ def source(sheet: Sheet, digits: int = 6) -> str:
         if block.is_zero and sheet.relation:
             continue
         new = sheet.needed_definitions(block, defined)
-        defined += new
+        defined += [*new, *map(block.symbol, block.entries)]
         lines += [rf"\noindent {latex(block.headline)}"]
         lines += align_rows([*(equation_row(spell, s, sheet.definitions[s]) for s in new), *_entries(spell, block)])
     return "\n".join(lines)
@@ -157,7 +157,7 @@ def spell_greek(text: str) -> str:
 
 def spell_symbols(text: str) -> str:
     """Return `text` with symbols such as b_112 in mathematical mode."""
-    parts = re.split(r"\b([a-z]+_\w+)\b", text)
+    parts = re.split(r"\b([A-Za-z]+_\w+)\b", text)
     for k, part in enumerate(parts):
         name, _, indices = part.partition("_")
         parts[k] = f"${spell_greek(name)}_{{{indices.replace('_', ',')}}}$" if k % 2 else text_between(part)

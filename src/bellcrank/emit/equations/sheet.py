@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from keyword import kwlist
 from typing import Any
@@ -25,6 +26,7 @@ import numpy as np
 from bellcrank.emit.equations.formula import (
     Block,
     Call,
+    ElementSymbols,
     Index,
     Product,
     Sheet,
@@ -32,7 +34,6 @@ from bellcrank.emit.equations.formula import (
     Symbol,
     SymbolNames,
     add_sums,
-    element_symbol,
     iter_symbols,
     multiply,
     scale,
@@ -62,8 +63,16 @@ MAX_ENTRY_TERMS = 60  # terms of an entry that is still readable
 GROUPING_TERMS = 2_000  # terms of the shortest entries on which the choice of groups is based
 
 
+@dataclass(frozen=True)
+class KnownSymbols:
+    """Symbols that steps may use: of inputs, and of sines and cosines."""
+
+    elements: ElementSymbols
+    wave: SharedSymbol
+
+
 def step_equations(
-    graph: Graph, key: str, names: SymbolNames, wave: SharedSymbol
+    graph: Graph, key: str, names: SymbolNames, symbols: KnownSymbols
 ) -> tuple[dict[Symbol, Sum], dict[Index, Sum]]:
     """Return (intermediate values, entries) of one output.
 
@@ -75,13 +84,13 @@ def step_equations(
         Name of the output.
     names
         Allocator of spellings.
-    wave
-        Returns the shared symbol of a sine or cosine, if any.
+    symbols
+        Symbols that are known already.
     """
     part = Graph(graph.name, graph.inputs, {key: graph.outputs[key]}, graph.tape)
-    rehearsal = _StepWriter(part, SymbolNames(), wave, Counter())  # first pass: finds the labels that need a number
+    rehearsal = _StepWriter(part, SymbolNames(), symbols, Counter())  # first pass: finds labels that need a number
     rehearsal.lines(key)
-    return _StepWriter(part, names, wave, rehearsal.seen_labels).lines(key)
+    return _StepWriter(part, names, symbols, rehearsal.seen_labels).lines(key)
 
 
 def symbol_of(label: str) -> Symbol:
@@ -93,8 +102,8 @@ def symbol_of(label: str) -> Symbol:
 class _StepWriter:
     """Conversion of a graph's nodes to formulas."""
 
-    def __init__(self, graph: Graph, names: SymbolNames, wave: SharedSymbol, several: Counter[Symbol]) -> None:
-        self.graph, self.names, self.wave, self.label_counts = graph, names, wave, several
+    def __init__(self, graph: Graph, names: SymbolNames, symbols: KnownSymbols, several: Counter[Symbol]) -> None:
+        self.graph, self.names, self.symbols, self.label_counts = graph, names, symbols, several
         self.uses = Counter(a.serial for n in graph.nodes for a in n.operands)
         self.seen_labels = Counter[Symbol]()
         self.values: dict[int, Sum] = {}
@@ -112,8 +121,8 @@ class _StepWriter:
 
     def value(self, node: Node) -> Sum:
         if node.op == "input":
-            return sum_of_factor(element_symbol(node.args[0], self.graph.inputs[node.args[0]], node.args[1]))
-        shared = self.wave(node)
+            return sum_of_factor(self.symbols.elements(node.args[0], node.args[1]))
+        shared = self.symbols.wave(node)
         if shared is not None:
             return sum_of_factor(shared)
         formula_sum = self.formula(node, [self.argument(a) for a in node.args])
@@ -149,8 +158,12 @@ def build_sheet(
     columns: Mapping[str, Sequence[str]] | None = None,
     remarks: tuple[str, ...] = (),
     longest: int = MAX_ENTRY_TERMS,
+    elements: ElementSymbols | None = None,
 ) -> Sheet:
     """Return the sheet of equations of a graph.
+
+    An input with the name of an output stands for that output: E_31 = C_13/det where C is both. It is no argument of
+    the printed functions.
 
     Parameters
     ----------
@@ -170,7 +183,10 @@ def build_sheet(
         Remarks to print.
     longest
         Most terms of an entry; outputs with longer entries are written in steps.
+    elements
+        Symbols of the inputs' elements; by default q_1, q_2, ...
     """
+    elements = elements or ElementSymbols(graph.inputs)
     ring = Ring()
     values = ring.node_polynomials(graph)
     ring.angles.sort(key=lambda pair: max(m for m, _ in ring.generators[pair[0]].args[0]))
@@ -178,34 +194,66 @@ def build_sheet(
     polynomials = sorted((p for e in written.values() for p in e.values() if p), key=len)
     lengths = accumulate(map(len, polynomials))
     groups = group_angles(ring, [p for p, so_far in zip(polynomials, lengths, strict=True) if so_far <= GROUPING_TERMS])
-    names = SymbolNames({*_identifiers(graph), *OPS, *kwlist, *RESERVED})
-    writer = FormulaWriter(ring, groups, graph.inputs, names)
+    writer = FormulaWriter(ring, groups, elements, SymbolNames(taken_names(graph, elements)))
     worked: dict[Symbol, Sum] = {}
+    arguments = {name: shape for name, shape in graph.inputs.items() if name not in graph.outputs}
     blocks = []
     for key, entries in written.items():
-        shape = graph.outputs[key].shape
-        symmetric = len(shape) == 2 and _symmetric(graph.outputs[key])
-        known_terms = {i: product_to_sum(ring, groups, p) for i, p in entries.items() if p is not None}
-        most = max(map(len, known_terms.values()), default=0)
-        note = _steps_reason(graph, key, len(known_terms) < len(entries), most, longest)
-        if note:
-            lines, entry_sums = step_equations(graph, key, names, lambda n: _shared_symbol(writer, values[n.serial], n))
-            worked |= lines
-        else:
-            entry_sums = writer.collect_entries(key, known_terms, _collected_inputs(graph))
-        if symmetric:
-            entry_sums = {i: x for i, x in entry_sums.items() if i[0] <= i[1]}
-        blocks.append(Block(key, shape, entry_sums, symmetric, *outputs[key], note))
+        lines, block = _block(graph, key, outputs[key], entries, values, writer, longest)
+        blocks.append(block)
+        worked |= lines
+        if key in graph.inputs:
+            worked |= {block.symbol(index): x for index, x in block.entries.items()}
     definitions = writer.definitions() | worked
     remarks += writer.remarks
-    return Sheet(name, title, graph.inputs, definitions, tuple(blocks), relation, columns or {}, remarks)
+    return Sheet(name, title, arguments, definitions, tuple(blocks), relation, columns or {}, remarks, elements)
 
 
-def _identifiers(graph: Graph) -> Collection[str]:
-    """Return the identifiers of inputs and outputs."""
-    shapes = [*graph.inputs.items(), *((key, a.shape) for key, a in graph.outputs.items())]
-    elements = {str(element_symbol(name, shape, i)) for name, shape in shapes for i in range(int(np.prod(shape)))}
-    return elements.union(graph.inputs, graph.outputs)
+def _block(
+    graph: Graph,
+    key: str,
+    output: tuple[str, tuple[str, ...]],
+    entries: Entries,
+    values: Mapping[int, Polynomial | None],
+    writer: FormulaWriter,
+    longest: int,
+) -> tuple[dict[Symbol, Sum], Block]:
+    """Return (intermediate values, block) of one output, as polynomials or in steps."""
+    shape = graph.outputs[key].shape
+    symmetric = len(shape) == 2 and _symmetric(graph.outputs[key])
+    known_terms = {i: product_to_sum(writer.ring, writer.groups, p) for i, p in entries.items() if p is not None}
+    most = max(map(len, known_terms.values()), default=0)
+    note = _steps_reason(graph, key, len(known_terms) < len(entries), most, longest)
+    lines: dict[Symbol, Sum] = {}
+    if note:
+        known = KnownSymbols(writer.elements, lambda n: _shared_symbol(writer, values[n.serial], n))
+        lines, sums = step_equations(graph, key, writer.names, known)
+    else:
+        sums = writer.collect_entries(key, known_terms, _collected_inputs(graph))
+    if symmetric:
+        sums = {i: x for i, x in sums.items() if i[0] <= i[1]}
+    return lines, Block(key, shape, sums, symmetric, *output, note)
+
+
+def taken_names(graph: Graph, elements: ElementSymbols | None = None) -> set[str]:
+    """Return the spellings of inputs and outputs, and the words of the languages.
+
+    Parameters
+    ----------
+    graph
+        Graph to print.
+    elements
+        Symbols of the inputs' elements; by default q_1, q_2, ...
+    """
+    elements = elements or ElementSymbols(graph.inputs)
+    outputs = ElementSymbols({key: a.shape for key, a in graph.outputs.items()})
+    spelled = {
+        str(table(name, i))
+        for table in (elements, outputs)
+        for name, shape in table.inputs.items()
+        for i in range(int(np.prod(shape)))
+    }
+    return spelled.union(graph.inputs, graph.outputs, OPS, kwlist, RESERVED)
 
 
 def _entries(array: Array, values: Mapping[int, Polynomial | None]) -> Entries:

@@ -54,7 +54,7 @@ def source(sheet: Sheet, digits: int = 13) -> str:
     for block in sheet.blocks:
         lines += ["", f"# {comment(block.headline)}"]
         new = sheet.needed_definitions(block, defined)
-        defined += new
+        defined += [*new, *map(block.symbol, block.entries)]
         lines += [line for s in new for line in assignment(spell, s, sheet.definitions[s])]
         head = f"{identifier(block.name)} = "
         lines += [*entry_assignments(spell, block), head + nested_list(block, spell, "Matrix({})", margin=len(head))]

@@ -21,6 +21,7 @@ from bellcrank.errors import check_known
 from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.wong.atom_programs import Cost
 from bellcrank.papers.wong.mesh_schedule import mesh, wong_mesh
+from bellcrank.papers.wong.serial_baseline import best_serial
 from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
 from bellcrank.text_table import Table
 from bellcrank.view.curves import line_chart
@@ -144,6 +145,9 @@ def crossover(figure: str = "total", multiply: float = 1.0, add: float = 0.5) ->
 def excavator_times() -> dict[str, dict[str, float]]:
     """Return the times of one evaluation of the accelerations on transputers, in us, including sines and cosines.
 
+    "one processor" is the work of the mesh, added up, and "best serial" the program of serial_baseline.py. "speedup"
+    and "true speedup" are relative to them. The print has its own program for one processor only.
+
     The first three are computed with the excavator's own parameters, many of which are zero. The next three are for the
     same program with any arm of four joints, which is what the thesis counts. "explicit" follows the thesis' program:
     messages keep both ends busy, and rho x c is computed wherever it is needed. The printed times include hydraulics.
@@ -152,7 +156,7 @@ def excavator_times() -> dict[str, dict[str, float]]:
     for arm_spec, name in ((excavator(), "excavator"), (4, "any arm")):
         for kind in ("hidden", "t800", "explicit"):
             s = mesh(arm_spec, passed=kind != "explicit").schedule(kind)
-            times[f"{name}, {kind}"] = _times(s.makespan, s.work)
+            times[f"{name}, {kind}"] = _times(s.makespan, s.work, best_serial(arm_spec).microseconds)
     printed_times = published()["transputer"]
     times["print, theory"] = _times(
         printed_times["excavator_mesh_theory_us"], 1e3 * printed_times["excavator_one_cpu_theory_ms"]["total"]
@@ -163,8 +167,9 @@ def excavator_times() -> dict[str, dict[str, float]]:
     return times
 
 
-def _times(mesh_us: float, one_us: float) -> dict[str, float]:
-    return {"mesh": mesh_us, "one processor": one_us, "speedup": one_us / mesh_us}
+def _times(mesh_us: float, one_us: float, best_us: float = 0.0) -> dict[str, float]:
+    times = {"mesh": mesh_us, "one processor": one_us, "speedup": one_us / mesh_us}
+    return times | ({"best serial": best_us, "true speedup": best_us / mesh_us} if best_us else {})
 
 
 def tables() -> list[Table]:
@@ -177,6 +182,7 @@ def tables() -> list[Table]:
         _curve_table("total"),
         _solver_table(),
         _excavator_table(),
+        _overhead_table(),
     ]
 
 
@@ -236,16 +242,53 @@ def _solve_random(solve: Callable[..., SystolicSolution], n: int) -> tuple[Systo
 
 
 def _excavator_table() -> Table:
-    rows = [(name, f"{x['mesh']:.1f}", f"{x['one processor']:.1f}", f"{x['speedup']:.2f}")
-            for name, x in excavator_times().items()]  # fmt: skip
+    keys = ("mesh", "one processor", "speedup", "best serial", "true speedup")
+    rows = [
+        (name, *((f"{x[key]:.2f}" if "speedup" in key else f"{x[key]:.1f}") if key in x else "" for key in keys))
+        for name, x in excavator_times().items()
+    ]
+    methods = [best_serial(arm).method for arm in (excavator(), 4)]
     caption = (
         "hidden: messages cost nothing; t800: they go beside the computation; explicit: they keep both ends busy.\n"
-        "The print has the hydraulics in it, and measured an OCCAM program seven times as slow as its operations.\n"
+        "its own work: all operations of the mesh, added up, with those that are repeated on several processors.\n"
+        f"best serial: the fastest of our programs on one such processor, {' and '.join(dict.fromkeys(methods))}.\n"
+        "The print has the hydraulics in it, and measured C programs several times as slow as their operations.\n"
         f"The branched mesh of figure 6.1: torso, t800, {wong_mesh(torso()).makespan:.1f} us."
     )
-    return Table(
-        "Table 5.4: the excavator on the mesh, us", ("", "mesh", "one cpu", "speed-up"), rows, (1, 2, 3), caption
+    head = ("", "mesh", "its own work", "speed-up", "best serial", "speed-up")
+    return Table("Table 5.4: the excavator on the mesh, us", head, rows, range(1, 6), caption)
+
+
+def overhead() -> dict[str, float]:
+    """Return measured over theoretical times: of table 5.5, and of one processor and of the mesh in table 5.4."""
+    steps = published()["transputer"]["overhead"].values()
+    times = excavator_times()
+    actual, theory = times["print, measured"], times["print, theory"]
+    return {
+        "steps of H": sum(us for *_, us in steps) / sum(Cost(M, A).time() for M, A, _ in steps),
+        "one processor": actual["one processor"] / theory["one processor"],
+        "mesh": actual["mesh"] / theory["mesh"],
+    }
+
+
+def _overhead_table() -> Table:
+    """Tabulate table 5.5: the time of a general program for arrays of any size, without any message."""
+    steps = published()["transputer"]["overhead"]
+    rows = [
+        (name, f"{Cost(M, A).time():g}", f"{us}", f"{us / Cost(M, A).time():.1f}") for name, (M, A, us) in steps.items()
+    ]
+    theory, actual = sum(Cost(M, A).time() for M, A, _ in steps.values()), sum(us for *_, us in steps.values())
+    rows.append(("all", f"{theory:g}", f"{actual}", f"{actual / theory:.1f}"))
+    factors = overhead()
+    caption = (
+        f"Table 5.4 has a factor of {factors['one processor']:.2f} for one processor, which sends no message, and of "
+        f"{factors['mesh']:.2f} for the mesh.\n"
+        "So indices of arrays and calls of subroutines alone cost as much. The share of the messages is not known."
     )
+    return Table(
+        "Table 5.5: an element of H on one processor, us", ("step", "operations", "measured", "factor"), rows,
+        range(1, 4), caption,
+    )  # fmt: skip
 
 
 def _draw_curves(figure: str) -> str:
