@@ -17,6 +17,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import forces
 from bellcrank.forces import (
+    BearingFriction,
     Belt,
     Box,
     Bushing,
@@ -72,6 +73,7 @@ def joints() -> list[Element]:
         Belt("belt", ("one", "two"), 0.1, 0.2, 1e3, 20.0, 50.0),
         Worm("worm", ("one", "two"), 0.02, 0.1, 0.1, 1e4, 30.0, 0.05),
         JointLaw("own", ("one", "two"), lambda t, q, v: [-v[0], -0.5 * v[1]]),
+        BearingFriction("pin", "two", 0.3, radius=0.05, thrust_radius=0.04, span=0.3, slow=0.02),
     ]
 
 

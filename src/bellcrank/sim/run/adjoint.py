@@ -127,7 +127,7 @@ class Adjoint(PreparedSystem):
     def _end(self, dynamics: Dynamics) -> Graph:
         def valued(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             total = y[dynamics.plain_size - 1] if self._running else 0.0
-            seen = StateColumns(self.system, lambda y, tau: dynamics.motion_accelerations(t, y, tau)[0], t, list(y), u)
+            seen = StateColumns(self.system, partial(dynamics.solved_motion, t), t, list(y), u)
             return {"value": total + seen[self._final] if self._final else total}
 
         plain = dynamics.trace("end", valued, dynamics.arguments)

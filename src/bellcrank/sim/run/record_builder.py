@@ -26,7 +26,7 @@ from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run_arguments import whole_multiple
-from bellcrank.sim.system.element_forces import element_description, partial_contacts, warn_unfelt_overlaps
+from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
@@ -64,6 +64,8 @@ def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
         dy = o.dynamics.f.evaluate(**{key: values[key] for key in o.dynamics.f.inputs})["dy"]
         start = dy if ahead == 0.0 else start
         if not np.isfinite(dy).all():
+            if jam := _jam_text(o, values):
+                return f"{jam} after {t:.6g} s"
             break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
@@ -78,6 +80,22 @@ def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
     around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
     return f"{around}{near}; {advice}"
+
+
+def _jam_text(o: Outcome, values: Mapping[str, Any]) -> str:
+    """Return that friction has no sure solution in a state, or an empty text."""
+    if not o.system.bearings:
+        return ""
+    graph = o.dynamics.friction_margin
+    margin = float(graph.evaluate(**{key: values[key] for key in graph.inputs})["margin"])
+    if margin > 0.0:
+        return ""
+    names = ", ".join(f'"{e.name}"' for e in o.system.bearings)
+    return (
+        f"the friction of bearings ({names}) changes the loads that cause it by more than themselves (margin "
+        f"{margin:.2g}, expected above 0), so that it has several values or none: a joint jams. Reduce the "
+        "coefficient, or increase the span of the bearing; this happens"
+    )
 
 
 def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
@@ -340,7 +358,7 @@ def _provenance(o: Outcome, event_rows: list[dict[str, Any]] | None) -> dict[str
         **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         **({"everywhere": True} if s.everywhere is not None else {}),
-        **({"elements": {e.name: element_description(e) for e in s.elements}} if s.elements else {}),
+        **({"elements": told} if (told := s.element_descriptions) else {}),
         **({"motions": list(s.motions)} if s.motions else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",

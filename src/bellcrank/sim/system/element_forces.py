@@ -34,6 +34,7 @@ from bellcrank.dynamics.frame_pairs import FrameEnd, frame_pair, jacobian_row
 from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief, warn
 from bellcrank.forces import element_classes
+from bellcrank.forces.bearings import BearingFriction
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.shapes import Box, Sphere, Terrain, inner_radius
@@ -74,8 +75,11 @@ def checked_elements(mechanism: Mechanism, value: Any) -> tuple[Element, ...]:
     elements = as_tuple("elements", value, "force elements")
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in elements:
-        if not isinstance(e, Between | Coupling):
-            raise InputError(f"elements: {brief(e)} is not a force element (Between, Coupling); see bellcrank.forces.")
+        if not isinstance(e, Between | Coupling | BearingFriction):
+            raise InputError(
+                f"elements: {brief(e)} is not a force element (Between, Coupling, BearingFriction); see "
+                "bellcrank.forces."
+            )
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):

@@ -135,21 +135,51 @@ def driven_accelerations(
     response
         Function that returns the change of the accelerations by a generalised force.
     """
-    from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
-
-    rows, residuals = [], []
+    rows, required = [], []
     for name, motion in motions.items():
         step("motion", name)
         coordinate, target = prescribed_coordinate(m, name, q, v), prescribed_jet(name, motion, t)
-        required = _required_acceleration(target, coordinate.value, coordinate.rate)
         if all(is_zero(x) for x in coordinate.row.values()):
             raise InputError(f'motion of "{name}": no joint moves it, so its motion cannot be prescribed.')
         rows.append(coordinate.row)
-        residuals.append(required - coordinate.bias - sparse_inner(coordinate.row, a))
-    responses = [response([r.get(k, 0.0) for k in range(m.nv)]) for r in rows]
+        required.append(_required_acceleration(target, coordinate.value, coordinate.rate) - coordinate.bias)
+    return _with_drives(m.nv, rows, required, a, response)
+
+
+def held_accelerations(
+    m: Mechanism, motions: Mapping[str, Motion], q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar],
+    response: Solve,
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
+    """Return the change of the accelerations by a force if prescribed motions do not change, and those of the drives.
+
+    Parameters
+    ----------
+    m
+        Mechanism.
+    motions
+        Prescribed motions by name.
+    q, v
+        Positions and velocities.
+    a
+        Change of the accelerations without drives.
+    response
+        Function that returns the change of the accelerations by a generalised force.
+    """
+    rows = [prescribed_coordinate(m, name, q, v).row for name in motions]
+    return _with_drives(m.nv, rows, [0.0] * len(rows), a, response)
+
+
+def _with_drives(
+    nv: int, rows: Sequence[JacobianRow], required: Sequence[Scalar], a: Sequence[Scalar], response: Solve
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Return accelerations with the required values along rows, the forces of the drives, and these on coordinates."""
+    from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
+
+    residuals = [x - sparse_inner(r, a) for x, r in zip(required, rows, strict=True)]
+    responses = [response([r.get(k, 0.0) for k in range(nv)]) for r in rows]
     step("motion")
     lam = _solve_positive_definite([[sparse_inner(r, move) for move in responses] for r in rows], residuals)
-    total, generalised = list(a), [0.0] * m.nv
+    total, generalised = list(a), [0.0] * nv
     for x, r, move in zip(lam, rows, responses, strict=True):
         total = [p + x * s for p, s in zip(total, move, strict=True)]
         for k, y in r.items():
