@@ -92,13 +92,15 @@ def rates(w: World, t: float, y: Array, solved: Any = 0.0) -> Array:
 
 
 def solved_forces(w: World, run: bc.Record, k: int) -> Array:
-    """Return the recorded forces of prescribed motions and of bearings in one row."""
+    """Return the recorded forces of prescribed motions, latches and bearings in one row."""
     names = w.mechanism.columns[1]
     forces = np.zeros(len(names))
     if w.system.motions:
         forces += [run[f"{n}.motion"][k] for n in names]
-    for e in w.system.bearings:
-        forces[names.index(e.joint)] += run[f"{e.name}.{e.joint}"][k]
+    if w.system.solved_elements:
+        s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
+        t, y = float(run.t[k]), states(run, w)[k].tolist()
+        forces += [run[f"{n}.element"][k] for n in names] - np.array(s.summed(s.acts(t, y), y), float)
     return forces
 
 

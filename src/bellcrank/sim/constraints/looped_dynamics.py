@@ -163,11 +163,11 @@ class LoopedDynamics(Dynamics):
         y, tau, bare, shown
             State, forces, whether other forces are left out, and whether any row of a record is possible.
         """
-        q, v, _ = self.system.split(y)
+        q, v = (list(x) for x in self.system.split(y)[:2])
         tree, alpha = self.method_tree, 0.0 if shown else self.stabilisation
         if bare:
             tree, v, alpha = constrained_dynamics.without_forces(tree), [0.0] * len(v), 0.0
-        lam = constrained_dynamics.lagrange(tree, self._forward, self.rank, list(q), list(v), list(tau), alpha)[1]
+        lam = constrained_dynamics.lagrange(tree, self._forward, self.rank, q, v, list(tau), alpha)[1]
         return self.rank, lam.values
 
     def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
@@ -247,7 +247,7 @@ class LoopedDynamics(Dynamics):
 
     def constrained_state(self, y: State) -> State:
         """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
-        return list(self.call_with(self.correction, {"y": y})["y"])
+        return self.latched_state(list(self.call_with(self.correction, {"y": y})["y"]))
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
@@ -388,7 +388,7 @@ class MinimalDynamics(LoopedDynamics):
         self, t: Scalar, y: State, u: Sequence[Scalar]
     ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return df/dy as a product, and df/dt, at the time `t`, state `y` and inputs `u`."""
-        if self.nonholonomic or self.system.bearings:
+        if self.nonholonomic or self.system.solved_elements:
             return super().linearised(t, y, u)
         products = self.call(self._jacobian_product, t, y, u)
         left, right = ([list(row) for row in products[key]] for key in ("left", "right"))

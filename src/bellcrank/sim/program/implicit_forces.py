@@ -185,7 +185,7 @@ def _add_contact_point(G: Rows, columns: Mapping[int, Vec], r: Resistance, resol
 
 def can_be_implicit(s: System, method: Integrator) -> bool:
     """Return whether fixed steps of the `method` can treat forces of the system `s` implicitly."""
-    return not (method.stiff or s.motions or is_large(s))
+    return not (method.stiff or s.motions or s.latches or is_large(s))
 
 
 def is_large(s: System) -> bool:

@@ -7,7 +7,7 @@ every joint as a function of all friction (joint_loads.py). bearing_friction.py 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner, without_
 from bellcrank.forces.bearings import BearingFriction
 from bellcrank.scalar import Scalar, ordered_sum
 from bellcrank.sim.program.bearing_friction import BearingForces, LoadedPad, loaded_pads, solved_friction
+from bellcrank.sim.program.imposed_motion import dense, requirements
 from bellcrank.sim.system.element_forces import ElementResult
 from bellcrank.sim.system.joint_loads import (
     BearingPlace,
@@ -25,8 +26,8 @@ from bellcrank.sim.system.joint_loads import (
     drive_wrenches,
     transmitted_forces,
 )
+from bellcrank.sim.system.latch_equations import latched_tree
 from bellcrank.sim.system.observed_columns import SolvedMotion
-from bellcrank.sim.system.prescribed_motions import held_accelerations
 
 if TYPE_CHECKING:
     from bellcrank.sim.program.system_graphs import Dynamics
@@ -68,7 +69,7 @@ def with_bearing_friction(
     wrenches = body_wrenches(s, t, y)
     loads = _loads(dynamics, y, free, tau, wrenches, places, shown)
     changes = [
-        _loads(dynamics, y, response, _dense(axis.row, len(v)), axis.reaction, places, shown, bare=True)
+        _loads(dynamics, y, response, dense(axis.row, len(v)), axis.reaction, places, shown, bare=True)
         for axis, response in zip(axes, responses, strict=True)
     ]
     pads_by_bearing, first = list[list[LoadedPad]](), 0
@@ -79,18 +80,17 @@ def with_bearing_friction(
     found = solved_friction([pad for pads in pads_by_bearing for pad in pads], first)
     results, resistance = _results(s.bearings, places, pads_by_bearing, found, v)
     total = _superposed(free, responses, found.x)
-    return SolvedMotion(total.accelerations, total.drive, total.motion, results, resistance, found.margin)
+    return replace(total, bearings=results, resistance=resistance, margin=found.margin)
 
 
 def _unit_response(dynamics: Dynamics, y: Sequence[Scalar], axis: _Axis, shown: bool) -> SolvedMotion:
     """Return the change of the motion by a unit of friction along an axis."""
     s = dynamics.system
-    q, v, _ = s.split(y)
+    v = s.split(y)[1]
     response = partial(dynamics.force_response, y, shown=shown)
-    a = response(_dense(axis.row, len(v)))
-    if not s.motions:
-        return SolvedMotion(a)
-    return SolvedMotion(*held_accelerations(s.mechanism, s.motions, list(q), list(v), a, response))
+    a = list(response(dense(axis.row, len(v))))
+    imposed = requirements(s, 0.0, y)  # at any time: the rows of motions do not depend on it
+    return SolvedMotion(a) if imposed is None else imposed.held().imposed(a, response)
 
 
 def _loads(
@@ -99,18 +99,21 @@ def _loads(
 ) -> list[list[Scalar]]:  # fmt: skip
     """Return [force, moment] through the joint of each bearing; `bare`: their change by forces alone."""
     s = dynamics.system
-    q, v, _ = s.split(y)
-    driven = [a + b for a, b in zip(tau, solved.motion, strict=True)] if s.motions else list(tau)
+    q, v, x = s.split(y)
+    driven = [a + b for a, b in zip(tau, solved.motion, strict=True)] if solved.motion else list(tau)
+    for act in solved.latches:
+        driven = [f + act.torque.get(k, 0.0) for k, f in enumerate(driven)]
     loops = dynamics.multipliers(y, driven, bare, shown)
     tree, velocities = s.mechanism.tree, list(v)
     if bare:
         tree, velocities = without_forces(tree), [0.0] * len(v)
+    if s.latches:
+        tree = replace(
+            latched_tree(tree, s.latches, dict(zip(x.names, x, strict=True))), loops=tree.loops, springs=tree.springs
+        )
     acting = [*wrenches, *drive_wrenches(s.mechanism, s.motions, solved.drive)]
+    acting += solved.latch_wrenches
     return transmitted_forces(tree, places, (list(q), velocities, solved.accelerations), acting, loops)
-
-
-def _dense(row: JacobianRow, n: int) -> State:
-    return [row.get(k, 0.0) for k in range(n)]
 
 
 def _superposed(free: SolvedMotion, responses: Sequence[SolvedMotion], x: Sequence[Scalar]) -> SolvedMotion:
@@ -121,7 +124,13 @@ def _superposed(free: SolvedMotion, responses: Sequence[SolvedMotion], x: Sequen
         pairs = zip(getattr(free, name), columns, strict=True)
         return [a + ordered_sum(c * f for c, f in zip(column, x, strict=True)) for a, column in pairs]
 
-    return SolvedMotion(sums("accelerations"), sums("drive"), sums("motion"))
+    latches = list[ElementResult]()
+    for i, act in enumerate(free.latches):
+        parts = [(1.0, act), *((f, response.latches[i]) for response, f in zip(responses, x, strict=True))]
+        torque = {k: ordered_sum(f * part.torque.get(k, 0.0) for f, part in parts) for k in act.torque}
+        shown = [ordered_sum(f * part.shown[c] for f, part in parts) for c in range(len(act.shown))]
+        latches.append(ElementResult(act.element, torque, [], shown))
+    return SolvedMotion(sums("accelerations"), sums("drive"), sums("motion"), latches=latches)
 
 
 def _results(

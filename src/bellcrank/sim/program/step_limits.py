@@ -443,8 +443,8 @@ def _damped_motions(s: System, implicit: ImplicitForces | None, h: float) -> Ite
 
 def _why_explicit(s: System) -> str:
     """Return why the damping is not implicit, as far as that can be changed."""
-    if s.motions:
-        return ". (Fixed steps are not implicit in damping where motions are prescribed)"
+    if s.motions or s.latches:
+        return ". (Fixed steps are not implicit in damping with prescribed motions or latches)"
     if is_large(s):
         return ". (Fixed steps are not implicit in damping of mechanisms that large)"
     return ", or give the step to the Simulator where it is made, so that its steps are implicit in the damping"

@@ -25,12 +25,14 @@ from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Probl
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
+from bellcrank.sim.program.imposed_motion import requirements
 from bellcrank.sim.program.motion_with_friction import with_bearing_friction
 from bellcrank.sim.run_arguments import check_known
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.joint_loads import NO_LOOPS
+from bellcrank.sim.system.latch_equations import check_latch_starts, impulse, latch_rows
 from bellcrank.sim.system.observed_columns import SolvedMotion, StateColumns, nominals, observable_units
-from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
+from bellcrank.sim.system.prescribed_motions import check_motion_start
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.systems import System
 
@@ -274,6 +276,7 @@ class Dynamics(ABC):
         sampled_rates = [0.0] * sum(len(c.variables) for c in s.sampled)
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
+        rates = [*rates, *[0.0] * sum(len(e.states) for e in s.latches)]
         if self.implicit is not None and h is not None:
             added = self.implicit.matrix(s, t, y, commands, h, solved.resistance)
             if any(added):
@@ -284,7 +287,7 @@ class Dynamics(ABC):
         return [*own, *rates, *control_rates, *sampled_rates, *integrands]
 
     def solved_motion(self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False) -> SolvedMotion:
-        """Return the accelerations with all prescribed motions and the friction of all bearings, and their forces.
+        """Return the accelerations with prescribed motions, latches and friction of bearings, and their forces.
 
         Parameters
         ----------
@@ -297,15 +300,10 @@ class Dynamics(ABC):
         shown
             Use accelerations that are valid in any row of a record (`shown`).
         """
-        s = self.system
-        a = self.accelerations(y, tau, shown)
-        driven = (a, [], [])
-        if s.motions:
-            q, v, _ = s.split(y)
-            response = partial(self.force_response, y, shown=shown)
-            driven = driven_accelerations(s.mechanism, s.motions, t, list(q), list(v), a, response)
-        solved = SolvedMotion(*driven)
-        return with_bearing_friction(self, t, y, tau, solved, shown) if s.bearings else solved
+        solved, imposed = SolvedMotion(self.accelerations(y, tau, shown)), requirements(self.system, t, y)
+        if imposed is not None:
+            solved = imposed.imposed(solved.accelerations, partial(self.force_response, y, shown=shown))
+        return with_bearing_friction(self, t, y, tau, solved, shown) if self.system.bearings else solved
 
     @cached_property
     def friction_margin(self) -> Graph:
@@ -451,7 +449,17 @@ class Dynamics(ABC):
 
     def constrained_state(self, y: State) -> State:
         """Return a state `y` between steps, or after an event, projected onto its constraints."""
-        return y
+        return self.latched_state(y)
+
+    def latched_state(self, y: State) -> State:
+        """Return the state `y` with velocities that closed latches allow, after an impulse of their joints."""
+        s = self.system
+        if not s.latches:
+            return y
+        q, v, x = s.split(y)
+        rows = latch_rows(s.mechanism, s.latches, list(q), list(v), dict(zip(x.names, x, strict=True)))
+        moved = impulse(rows, partial(self.force_response, y, shown=False), list(v))
+        return [*q, *moved, *y[len(q) + len(v) :]]
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
@@ -488,8 +496,8 @@ class Dynamics(ABC):
             external, acts = s.outside(t, y)
             solved = self.solved_motion(t, y, s.pushed(t, y, tau), shown=True)
             out = {"a": solved.accelerations, "tau": tau, "external": external, "command": commands}
-            out |= {"motion": solved.motion, "drive": solved.drive} if s.motions else {}
-            between = [*s.acts(t, y, shown=True), *solved.bearings]
+            out |= {"motion": list(solved.motion), "drive": list(solved.drive)} if s.motions else {}
+            between = [*s.acts(t, y, shown=True), *solved.latches, *solved.bearings]
             if between:
                 out |= {"element": s.summed(between, y), "acts": [x for act in between for x in act.shown]}
             wrench = [x for w in acts.values() for x in w]
@@ -564,7 +572,7 @@ class Dynamics(ABC):
         s, v = self.system, self.system.mechanism.columns[1]
         names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
         names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
-        if s.elements or s.bearings:
+        if s.elements or s.solved_elements:
             names["element"] = [f"{name}.element" for name in v]
             names["acts"] = list(s.element_units)
         if s.motions:
@@ -594,6 +602,8 @@ class Dynamics(ABC):
             check_start(m, self.system.elements, y[:, : m.nq], label)
         if self.system.motions:
             check_motion_start(m, self.system.motions, y[:CHECKED_RUNS])
+        if self.system.latches:
+            check_latch_starts(m, self.system.latches, [x.name for x in self.system.states], y[:CHECKED_RUNS])
 
     def checked_start(self, y: Array, parameters: Array) -> Array:
         """Return checked starts with loops closed, for runs, gradients, drives and pages.

@@ -187,7 +187,7 @@ class TreeDynamics(Dynamics):
         A recursion has a pullback of its own, made of calls.
         """
         f, s = self.traced_rate(), self.system
-        has_other_forces = s.motions or s.bearings or s.mechanism.springs
+        has_other_forces = s.motions or s.solved_elements or s.mechanism.springs
         if self.wrt or has_other_forces or s.quaternions or self.recursion is not None:
             return f
         return CustomPullbackGraph(f.name, f.inputs, f.outputs, f.tape, make_pullback=partial(pullback, self))

@@ -27,6 +27,7 @@ from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run_arguments import whole_multiple
 from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
+from bellcrank.sim.system.latch_equations import MAX_GAP, latch_gaps
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
@@ -385,6 +386,7 @@ def warn_doubts(o: Outcome, record: Record) -> None:
     """
     _warn_unresolved(o, record)
     _warn_lost_motion(o, record)
+    _warn_open_latches(o)
     _warn_overlaps(o, record)
 
 
@@ -429,6 +431,26 @@ def _warn_lost_motion(o: Outcome, record: Record) -> None:
                 "long."
             )
             return
+
+
+def _warn_open_latches(o: Outcome) -> None:
+    """Warn if a latch that is closed at the end of a run has a gap: what it joins cannot move together."""
+    s, m = o.system, o.system.mechanism
+    if not s.latches:
+        return
+    names, place = [z.name for z in s.states], o.layout.places["y"]
+    for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
+        p = dict(zip(s.parameters, o.parameters[run].tolist(), strict=True))
+        plain = m.at({name: p[name] for name in m.parameters}) if m.parameters else m
+        for name, gap, _ in latch_gaps(plain, s.latches, names, np.asarray(o.done.state[place, run])):
+            if not gap <= MAX_GAP:
+                run_text = f" (run {run})" if o.runs > 1 else ""
+                warn(
+                    f'"{m.name}"{run_text}: latch "{name}" is closed, but its frames are {gap:.3g} apart at the end of '
+                    f"the run (m, or 1 for directions; expected at most {MAX_GAP:g}). Other constraints or motions hold "
+                    "them apart, or the steps are too long."
+                )
+                return
 
 
 def _warn_overlaps(o: Outcome, record: Record) -> None:

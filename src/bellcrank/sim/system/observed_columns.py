@@ -51,6 +51,8 @@ class SolvedMotion:
     motion: Sequence[Scalar] = ()  # the same on the coordinates
     bearings: Sequence[ElementResult] = ()  # friction of each bearing
     resistance: Sequence[tuple[Mapping[int, Scalar], Scalar]] = ()  # Jacobian rows, and how strongly friction opposes
+    latches: Sequence[ElementResult] = ()  # force of each latch
+    latch_wrenches: Sequence[tuple[str, list[Scalar]]] = ()  # on frames of `latched_tree`, in world axes
     margin: Scalar = 1.0  # positive if the friction of bearings has exactly one solution (bearing_friction.py)
 
 
@@ -152,7 +154,7 @@ class StateColumns:
     @cached_property
     def _acts(self) -> list[ElementResult]:
         own = self.system.acts(self.t, self.y, shown=True)
-        return [*own, *self._motion.bearings] if self.system.bearings else own
+        return [*own, *self._motion.latches, *self._motion.bearings] if self.system.solved_elements else own
 
     @cached_property
     def _passive(self) -> list[Scalar]:
