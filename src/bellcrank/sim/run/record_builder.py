@@ -446,9 +446,9 @@ def _warn_open_latches(o: Outcome) -> None:
             if not gap <= MAX_GAP:
                 run_text = f" (run {run})" if o.runs > 1 else ""
                 warn(
-                    f'"{m.name}"{run_text}: latch "{name}" is closed, but its frames are {gap:.3g} apart at the end of '
-                    f"the run (m, or 1 for directions; expected at most {MAX_GAP:g}). Other constraints or motions hold "
-                    "them apart, or the steps are too long."
+                    f'"{m.name}"{run_text}: latch "{name}" is closed, but its frames are {gap:.3g} apart at the end '
+                    f"of the run (m, or 1 for directions; expected at most {MAX_GAP:g}). Other constraints or motions "
+                    "hold them apart, or the steps are too long."
                 )
                 return
 
