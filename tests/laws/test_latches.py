@@ -281,3 +281,16 @@ def test_latch_that_a_motion_pulls_open_is_reported() -> None:
     with pytest.warns(RuntimeWarning) as told:
         bc.simulate(s, 0.5, [0.0, 0.5], [0.3, -0.2], step=1e-3, events=[at_time(0.1, bc.attach())])
     assert any('latch "grip" is closed, but its frames are' in str(x.message) for x in told)
+
+
+def test_equilibrium_leaves_a_latch_as_it_is() -> None:
+    """Two masses on springs hang together if they are joined, else each on its own spring."""
+    b = bc.Builder("springs")
+    for name, m in (("one", 2.0), ("two", 3.0)):
+        b.body(name, mass=m, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "prismatic", "ground", name, axis=(0, 0, 1), stiffness=100.0)
+    plain = b.build()
+    for closed, expected in ((False, [-0.1962, -0.2943]), (True, [-0.24525, -0.24525])):
+        rest = bc.equilibrium(bc.system(plain, elements=[Latch("grip", "one", "two", closed=closed)]))
+        assert np.allclose(rest.q, expected, atol=1e-12)
+        assert np.allclose(rest.x, [float(closed), 0, 0, 0, 1, 0, 0, 0, 1, 0], atol=1e-12)
