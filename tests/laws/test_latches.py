@@ -294,3 +294,49 @@ def test_equilibrium_leaves_a_latch_as_it_is() -> None:
         rest = bc.equilibrium(bc.system(plain, elements=[Latch("grip", "one", "two", closed=closed)]))
         assert np.allclose(rest.q, expected, atol=1e-12)
         assert np.allclose(rest.x, [float(closed), 0, 0, 0, 1, 0, 0, 0, 1, 0], atol=1e-12)
+
+
+# -- commands
+
+
+def commanded() -> bc.System:
+    """The two carts, coupled while an input is positive."""
+    m = carts().mechanism
+    return bc.system(m, inputs={"grip": 0.0}, elements=[
+        Latch("grip", "one", "two", command=lambda t, q, v, x, u: u["grip"])
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "abm4"])
+def test_commands_switch_runs_lanes_and_steppers_alike(integrator: str) -> None:
+    """Three lanes close their latches after 0.1 s, never, and at once, and open them after 0.3 s."""
+    s = commanded()
+    table = np.array([[0.0, 1, 1, 0], [0.0, 0, 0, 0], [1.0, 1, 1, 0]])
+    q, v = np.array([-0.5, 0.0]), np.array([2.0, -1.0])
+    run = bc.simulate(
+        s, 0.4, np.tile(q, (3, 1)), np.tile(v, (3, 1)), inputs={"grip": table}, input_step=0.1, step=1e-2,
+        integrator=integrator,
+    )  # fmt: skip
+    common = (2.0 * 2.0 - 3.0) / 5.0
+    for k, first in enumerate((0.1, np.inf, 0.0)):
+        after = run.t > first + 1e-9
+        assert np.allclose(run.v[k, after.reshape(-1)[: run.v.shape[1]]], common, atol=1e-12)
+        assert np.allclose(run.v[k, ~after.reshape(-1)[: run.v.shape[1]]], v, atol=1e-12)
+        assert run["grip.active"][k, -1] == 0.0
+    env = bc.stepper(s, batch=3, every=0.1, step=1e-2, integrator=integrator)
+    x = [z.initial for z in s.states]
+    env.reset(start=np.tile([*q, *v, *x], (3, 1)))
+    for column in table.T:
+        env.step(column[:, None])
+    y = np.asarray(env.state).reshape(3, -1)
+    assert np.array_equal(y[:, :2], run.q[:, -1])
+    assert np.array_equal(y[:, 2:4], run.v[:, -1])
+
+
+def test_commands_that_importers_or_gradients_cannot_follow_are_refused(tmp_path: Any) -> None:
+    with pytest.raises(InputError, match="steps of an FMU may be those of its importer"):
+        bc.export(commanded(), tmp_path / "it.fmu", to="fmu3", step=1e-2)
+    with pytest.raises(InputError, match="such a run has no gradient"):
+        bc.Adjoint(commanded(), final="one.q")
+    with pytest.raises(InputError, match="sensitivities do not support the command"):
+        bc.simulate(commanded(), 0.1, step=1e-2, inputs={"grip": 1.0}, sensitivities=["one.v"])

@@ -1,17 +1,19 @@
 """Joints that close and open during a run: a gripper takes a part, a coupling engages, a leg stands on the ground.
 
 A latch is a joint between two frames with a state `active`. Where it is 0 the joint does not exist. An event closes it
-(`attach`) or opens it (`release`). Closing keeps the pose that the frames have at that moment; the velocities change as
-by an impulse of the joint (sim/system/latch_equations.py).
+(`attach`) or opens it (`release`), or a command does so at the start of a step. Closing keeps the pose that the frames
+have at that moment; the velocities change as by an impulse of the joint (sim/system/latch_equations.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bellcrank.actuators.actuator import StateVariable
 from bellcrank.errors import InputError, unknown
 from bellcrank.forces.element import Element
+from bellcrank.scalar import Scalar
 
 # Joints whose frames may coincide when they are closed, so that they can be made at any place.
 LATCH_KINDS = ("fixed", "revolute", "prismatic", "cylindrical", "universal", "spherical", "planar")
@@ -35,18 +37,23 @@ class Latch(Element):
         Type of the joint: fixed, revolute, prismatic, cylindrical, universal, spherical or planar.
     closed : bool, default False
         Closed at the start, where the two frames must then meet as in this joint.
+    command : callable, optional
+        Function of (t, q, v, x, u) that returns a number: the latch closes where it is positive, and opens where it is
+        not. It is read at the start of each step. Without it, only events close and open the latch.
     """
 
     a: str
     b: str
     kind: str = "fixed"
     closed: bool = False
+    command: Callable[..., Scalar] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in LATCH_KINDS:
             raise InputError(f"{self._label}: {unknown('kind of joint', self.kind, LATCH_KINDS)}")
         if not isinstance(self.closed, bool):
             raise InputError(f"{self._label}: closed is {self.closed!r}; expected True or False.")
+        self._check_laws("command")
 
     def __str__(self) -> str:
         return f"Latch {self.name}: {self.kind} joint from {self.a} to {self.b}, {'closed' if self.closed else 'open'}"

@@ -19,18 +19,19 @@ from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, Method, kinematics
 from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Layout, Node, Ports, trace
 from bellcrank.integrate.implicit import LUFactors, WoodburySolver, implicit_solver
-from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity, select
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
 from bellcrank.sim.program.imposed_motion import requirements
 from bellcrank.sim.program.motion_with_friction import with_bearing_friction
-from bellcrank.sim.run_arguments import check_known
+from bellcrank.sim.run_arguments import NamedVector, call_user_function, check_known, named_scalars
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
 from bellcrank.sim.system.joint_loads import NO_LOOPS
-from bellcrank.sim.system.latch_equations import check_latch_starts, impulse, latch_rows
+from bellcrank.sim.system.latch_equations import check_latch_starts, commanded_states, impulse, latch_rows
 from bellcrank.sim.system.observed_columns import SolvedMotion, StateColumns, nominals, observable_units
 from bellcrank.sim.system.prescribed_motions import check_motion_start
 from bellcrank.sim.system.sampling import clocks
@@ -451,6 +452,23 @@ class Dynamics(ABC):
         """Return a state `y` between steps, or after an event, projected onto its constraints."""
         return self.latched_state(y)
 
+    def commanded_latches(self, t: Scalar, y: State, u: Any) -> tuple[State, Scalar]:
+        """Return the state `y` at the time `t` with latches as commanded with inputs `u`, and 1 if one closes now."""
+        s, latches = self.system, self.system.commanded_latches
+        if not latches:
+            return y, 0.0
+        q, v, x = s.split(y)
+        given = t, q, v, x, NamedVector("u", s.inputs, u)
+        wanted: State = []
+        for e in latches:
+            assert e.command is not None
+            what = f'command of latch "{e.name}"'
+            wanted += named_scalars(what, call_user_function(what, e.command, *given), [e.name])
+        states = dict(zip(x.names, x, strict=True))
+        changed, closes = commanded_states(s.mechanism, latches, wanted, list(q), states)
+        new = [*q, *v, *(changed.get(name, old) for name, old in states.items()), *y[s.size :]]
+        return select(closes > 0.0, self.latched_state(new), new), closes
+
     def latched_state(self, y: State) -> State:
         """Return the state `y` with velocities that closed latches allow, after an impulse of their joints."""
         s = self.system
@@ -634,6 +652,7 @@ class Dynamics(ABC):
             lambda: self.f,
             make_nominals=lambda: nominals(s),
             clocks=clocks(s),
+            commanded=tuple(e.name for e in s.commanded_latches),
         )
 
 
@@ -644,6 +663,11 @@ def sensitivity_name(column: str, wrt: str) -> str:
 
 def check_sensitivities(dynamics: Dynamics) -> None:
     """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
+    if dynamics.wrt and (latches := dynamics.system.commanded_latches):
+        raise InputError(
+            f'sensitivities do not support the command of latch "{latches[0].name}", which changes the state '
+            "discontinuously. Leave the command out, and let the latch stay as it starts."
+        )
     known = [*dynamics.system.parameters, *dynamics.elements]
     check_known("sensitivities", "parameter or state", dynamics.wrt, known)
 

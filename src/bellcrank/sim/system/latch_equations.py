@@ -161,6 +161,33 @@ def switched_states(
     return changed
 
 
+def commanded_states(
+    mechanism: Mechanism, latches: Sequence[Latch], wanted: Vector, q: Vector, x: Mapping[str, Scalar]
+) -> tuple[dict[str, Scalar], Scalar]:
+    """Return the states of latches with commands, by name, and 1 if one of them closes now, else 0.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    latches
+        The latches.
+    wanted
+        Value of the command of each: positive where it is to be closed.
+    q
+        Positions.
+    x
+        States by name.
+    """
+    changed, closes = dict[str, Scalar](), 0.0
+    for e, command in zip(latches, wanted, strict=True):
+        closed = switched_states(mechanism, (e,), LatchAction((e.name,), True), q, x)
+        changed |= {name: where(command > 0.0, value, x[name]) for name, value in closed.items()}
+        changed[f"{e.name}.{ACTIVE}"] = where(command > 0.0, 1.0, 0.0)
+        closes = where(command > 0.0, where(x[f"{e.name}.{ACTIVE}"] < 0.5, 1.0, closes), closes)
+    return changed, closes
+
+
 def _place(tree: Tree, e: Latch, q: Vector) -> dict[str, Scalar]:
     """Return the origin and the x and y axes of frame b in frame a, by the names of the states."""
     a, b = frame_pair(tree, e.a, e.b, q, None)

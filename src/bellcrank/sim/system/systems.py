@@ -126,6 +126,11 @@ class System:
         """Return the elements whose forces are solved with the accelerations, in the order of their columns."""
         return *self.latches, *self.bearings
 
+    @property
+    def commanded_latches(self) -> tuple[Latch, ...]:
+        """Return the latches that have a command."""
+        return tuple(e for e in self.latches if e.command is not None)
+
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """Return the names of the commands: joints of commanded actuators, or without actuators all of v."""
