@@ -98,10 +98,15 @@ def solved_forces(w: World, run: bc.Record, k: int) -> Array:
     if w.system.motions:
         forces += [run[f"{n}.motion"][k] for n in names]
     if w.system.solved_elements:
-        s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
-        t, y = float(run.t[k]), states(run, w)[k].tolist()
-        forces += [run[f"{n}.element"][k] for n in names] - np.array(s.summed(s.acts(t, y), y), float)
+        t, y = float(run.t[k]), states(run, w)[k]
+        forces += [run[f"{n}.element"][k] for n in names] - element_forces(w, t, y)
     return forces
+
+
+def element_forces(w: World, t: float, y: Array) -> Array:
+    """Return the generalised forces of the elements that depend on the state alone."""
+    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
+    return np.array(s.summed(s.acts(t, y.tolist()), y.tolist()), float)
 
 
 def applied_forces(w: World, t: float, y: Array) -> Array:
