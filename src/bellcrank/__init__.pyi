@@ -23,6 +23,8 @@ from bellcrank.errors import ModelError as ModelError
 from bellcrank.errors import ReadError as ReadError
 from bellcrank.errors import TraceError as TraceError
 from bellcrank.exporting.export import export as export
+from bellcrank.forces.latch import attach as attach
+from bellcrank.forces.latch import release as release
 from bellcrank.formats import Builder as Builder
 from bellcrank.formats import from_dh as from_dh
 from bellcrank.formats import from_saha as from_saha

@@ -47,7 +47,8 @@ def balance(w: World, run: bc.Record) -> Balance:
         acts = [a.shown[-2:] for a in s.acts(t, list(row), shown=True)]  # energy, loss
         stored[k] = 0.5 * v @ np.asarray(m.mass_matrix(q)) @ v + potential(m, q) + sum(float(a[0]) for a in acts)
         damped = np.asarray(m.passive_torque(q, v)) - np.asarray(m.passive_torque(q, np.zeros(m.nv)))
-        power[k] = (tau + outside + motion + damped) @ v - sum(float(a[1]) for a in acts)
+        rubbed = sum(run[f"{e.name}.{e.joint}"][k] * v[m.columns[1].index(e.joint)] for e in s.bearings)
+        power[k] = rubbed + (tau + outside + motion + damped) @ v - sum(float(a[1]) for a in acts)
     work = np.concatenate([[0.0], np.cumsum(np.diff(run.t) * (power[1:] + power[:-1]) / 2)])
     ends = corrected(run.t, power)
     off = stored - stored[0] - (work + ends)

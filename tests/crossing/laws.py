@@ -80,16 +80,34 @@ def same_records(found: bc.Record, expected: bc.Record, tolerance: float) -> Non
     assert [e["event"] for e in happened] == [e["event"] for e in wanted]
 
 
-def rates(w: World, t: float, y: Array, drives: Any = 0.0) -> Array:
+def rates(w: World, t: float, y: Array, solved: Any = 0.0) -> Array:
     """Return the accelerations at a state, by forward dynamics under all forces that the system says it has.
 
-    drives: what prescribed motions add to the forces.
+    solved: forces that are solved together with the accelerations.
     """
     m = w.mechanism
-    given = y[: m.nq], y[m.nq : m.nq + m.nv], applied_forces(w, t, y) + drives
+    given = y[: m.nq], y[m.nq : m.nq + m.nv], applied_forces(w, t, y) + solved
     if w.one("path") == SEGMENTED:
         return np.asarray(bc.kernel(m, "forward_dynamics", "dca")(*given))
     return np.asarray(m.forward_dynamics(*given))
+
+
+def solved_forces(w: World, run: bc.Record, k: int) -> Array:
+    """Return the recorded forces of prescribed motions, latches and bearings in one row."""
+    names = w.mechanism.columns[1]
+    forces = np.zeros(len(names))
+    if w.system.motions:
+        forces += [run[f"{n}.motion"][k] for n in names]
+    if w.system.solved_elements:
+        t, y = float(run.t[k]), states(run, w)[k]
+        forces += [run[f"{n}.element"][k] for n in names] - element_forces(w, t, y)
+    return forces
+
+
+def element_forces(w: World, t: float, y: Array) -> Array:
+    """Return the generalised forces of the elements that depend on the state alone."""
+    s = replace(w.system, mechanism=mechanism_at(w.system, w.system.parameters.nominal))
+    return np.array(s.summed(s.acts(t, y.tolist()), y.tolist()), float)
 
 
 def applied_forces(w: World, t: float, y: Array) -> Array:
@@ -113,9 +131,7 @@ def rows(w: World, folder: Path) -> None:
     assert run.stops[0].reason in ends, run.stops[0]
     m, y = w.mechanism, states(run, w)
     for k in (0, len(run) - 1):
-        moved = "motion" in w.of("trait")
-        drives = np.array([run[f"{n}.motion"][k] for n in m.columns[1]]) if moved else 0.0
-        same(run.a[k], rates(w, float(run.t[k]), y[k], drives), 1e-8, f"accelerations of row {k}")
+        same(run.a[k], rates(w, float(run.t[k]), y[k], solved_forces(w, run, k)), 1e-8, f"accelerations of row {k}")
     if m.loops:
         tolerance = 1e-3 if w.one("form") == "lagrange" else 1e-8
         assert np.abs(m.closure(run.q)).max() < tolerance
@@ -193,8 +209,7 @@ def linearized(w: World, folder: Path) -> None:
     assert np.isfinite(lin.A).all()
     assert lin.rate.shape == (count,)
     at = np.concatenate([q, v, x])
-    drives = np.array([w.record[f"{x}.motion"][0] for x in m.columns[1]]) if "motion" in w.of("trait") else 0.0
-    same(lin.rate[n : 2 * n], rates(w, 0.0, at, drives)[free], 1e-8, "rate")
+    same(lin.rate[n : 2 * n], rates(w, 0.0, at, solved_forces(w, w.record, 0))[free], 1e-8, "rate")
     names = [m.columns[1][i] for i in free] if m.loops else ()
     for h in DIFFERENCES:
         y = np.array([_beside(w, at, free, k, x) for k in range(2 * n) for x in (h, -h, 2.0 * h, -2.0 * h)])

@@ -13,6 +13,7 @@ import bellcrank as bc
 from bellcrank import forces
 from bellcrank.actuators import ACTUATORS, Actuator, ProportionalValve
 from bellcrank.forces import (
+    BearingFriction,
     Belt,
     Between,
     Box,
@@ -27,6 +28,7 @@ from bellcrank.forces import (
     Gear,
     JointLaw,
     JointSpring,
+    Latch,
     Law,
     LinearTyre,
     MagicTyre,
@@ -80,6 +82,8 @@ ELEMENTS: dict[str, Callable[..., Element]] = {
     "Law": lambda n, *e: Law(n, *e, lambda t, X, V: ([-3.0 * V[0], 0.0, X[0, 3]], [0.0, -0.1 * V[4], bc.sin(t)])),
     "LinearTyre": lambda n, *e: LinearTyre(n, *e, 0.3, 400.0, 5.0, longitudinal=80.0, lateral=50.0, friction=0.9),
     "MagicTyre": lambda n, *e: MagicTyre(n, *e, 0.3, 400.0, 5.0, coefficients=MAGIC),
+    "BearingFriction": lambda n, *j: BearingFriction(n, j[0], 0.2, 0.05, thrust_radius=0.04, span=0.3, slow=0.02),
+    "Latch": lambda n, *e: Latch(n, *e, "spherical"),
     "EndStop": lambda n, *j: EndStop(n, j[:1], -0.2, -0.05, 40.0, 0.3),
     "JointSpring": lambda n, *j: JointSpring(n, j[:1], CURVE, lambda u: 0.3 * u, rest=0.05),
     "Gear": lambda n, *j: Gear(n, j, -2.5, 30.0, 0.01, 0.05),
@@ -118,7 +122,7 @@ def elements() -> tuple[str, ...]:
 
 def between_frames(name: str) -> bool:
     """Return whether an element acts between two frames; the others act between joints."""
-    return name.startswith("Contact") or issubclass(getattr(forces, name), Between)
+    return name.startswith("Contact") or issubclass(getattr(forces, name), Between | Latch)
 
 
 def element(name: str, called: str, *ends: str) -> Element:

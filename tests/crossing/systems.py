@@ -142,7 +142,9 @@ class World:
 
     @property
     def events(self) -> list[bc.Event]:
-        return EVENTS[self.one("event") or "none"]()
+        found = EVENTS[self.one("event") or "none"]()
+        latched = "Latch" in self.of("element")
+        return [replace(e, then=bc.attach()) if latched and e.action == "switch" else e for e in found]
 
     @property
     def how(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import forces
 from bellcrank.forces import (
+    BearingFriction,
     Belt,
     Box,
     Bushing,
@@ -29,6 +30,7 @@ from bellcrank.forces import (
     Gear,
     JointLaw,
     JointSpring,
+    Latch,
     Law,
     LinearTyre,
     MagicTyre,
@@ -72,6 +74,7 @@ def joints() -> list[Element]:
         Belt("belt", ("one", "two"), 0.1, 0.2, 1e3, 20.0, 50.0),
         Worm("worm", ("one", "two"), 0.02, 0.1, 0.1, 1e4, 30.0, 0.05),
         JointLaw("own", ("one", "two"), lambda t, q, v: [-v[0], -0.5 * v[1]]),
+        BearingFriction("pin", "two", 0.3, radius=0.05, thrust_radius=0.04, span=0.3, slow=0.02),
     ]
 
 
@@ -132,12 +135,26 @@ def light() -> bc.Mechanism:
     return b.build()
 
 
+def carts() -> bc.Mechanism:
+    """Two carts on one rail, the first with a brake."""
+    b = bc.Builder("carts")
+    for name, damping in (("one", 0.7), ("two", 0.0)):
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "prismatic", "ground", name, axis=(1, 0, 0), damping=damping)
+    return b.build()
+
+
+def coupling() -> list[Element]:
+    return [Latch("coupling", "one", "two", closed=True)]
+
+
 SYSTEMS: dict[str, tuple[Callable[[], bc.Mechanism], Callable[[], list[Element]]]] = {
     "between": (flying, between),
     "joints": (turning, joints),
     "contacts": (flying, contacts),
     "tyres": (flying, tyres),
     "unresolved": (light, unresolved),
+    "coupling": (carts, coupling),
 }
 
 
@@ -145,6 +162,8 @@ def made(name: str) -> tuple[bc.System, Any, Any]:
     """Return the system, and a start in which its elements act."""
     mechanism, elements = SYSTEMS[name]
     m = mechanism()
+    if name == "coupling":
+        return bc.system(m, elements=elements()), np.array([0.15, 0.15]), np.array([2.0, 2.0])
     if m.nq == 2:
         return bc.system(m, elements=elements()), np.array([0.15, 0.02]), np.array([2.0, -1.0])
     q0, v0 = m.neutral(), np.array([0.4, 0.1, -0.2, 0.3, 2.0, 0.1, -0.2, 0.3, 0.1, 0.2, 1.0, -0.4])
@@ -169,9 +188,9 @@ def test_no_element_is_forgotten() -> None:
     for name in SYSTEMS:
         s, q0, v0 = made(name)
         run = bc.simulate(s, SECONDS, q0, v0, step=STEP)
-        for e in s.elements:
-            parts = [n for n in run.names if n.startswith(f"{e.name}.") and not n.endswith((".energy", ".loss"))]
-            assert max(np.abs(run[n]).max() for n in parts if not n.startswith(f"{e.name}.bristle")) > 0.1, e.name
+        for e in (*s.elements, *s.solved_elements):
+            parts = {n for n in run.names if n.startswith(f"{e.name}.")} - {z.name for z in s.states}
+            assert max(np.abs(run[n]).max() for n in parts if not n.endswith((".energy", ".loss"))) > 0.1, e.name
 
 
 def test_some_are_implicit() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError
+from bellcrank.forces import Latch
 from targets.test_c99 import needs_cc
 from targets.test_export_c import library
 from targets.test_export_fmu import both, fmpy, get, instance, validation
@@ -195,6 +196,38 @@ def test_a_ball_bounces_in_fmus(version: int, tmp_path: Path) -> None:
     with instance(path, "ModelExchange") as (made, at):
         assert get(made, [at["event(late)"]]) == [-3.005]
         assert list(made.getDirectionalDerivative([at["event(bounce)"]], [at["height.q"]], [2.0])) == [2.0]
+
+
+def meeting_carts() -> tuple[bc.System, list[bc.Event]]:
+    """Two carts of 2 and 3 kg that couple when they are 0.1 m apart, and part after 0.4 s."""
+    b = bc.Builder("carts", gravity=(0, 0, 0))
+    for name, m in (("one", 2.0), ("two", 3.0)):
+        b.body(name, mass=m, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "prismatic", "ground", name, axis=(1, 0, 0))
+    s = bc.system(b.build(), elements=[Latch("grip", "one", "two")])
+    return s, [
+        bc.Event("meet", lambda t, q, v, x, u: q["one"] - q["two"] + 0.1, "switch", 1, bc.attach("grip")),
+        bc.Event("part", lambda t, q, v, x, u: t - 0.4, "switch", 1, bc.release("grip")),
+    ]
+
+
+@needs_cc
+@both
+def test_latches_close_and_open_in_fmus(version: int, tmp_path: Path) -> None:
+    """In both kinds: the carts share their momentum, (2 * 2 - 3)/5 m/s, and are open again at the end."""
+    s, events = meeting_carts()
+    path = bc.export(s, tmp_path / "it.fmu", to=f"fmu{version}", events=events, step=0.01)
+    assert validation.validate_fmu(str(path)) == []
+    start = {"one.q": -0.5, "one.v": 2.0, "two.v": -1.0}
+    for kind in ("CoSimulation", "ModelExchange"):
+        found = fmpy.simulate_fmu(
+            str(path), fmi_type=kind, stop_time=0.5, output_interval=0.05, start_values=start,
+            output=["one.v", "two.v", "grip.active"],
+        )  # fmt: skip
+        rows = np.array(found[["one.v", "two.v", "grip.active"]].tolist())
+        np.testing.assert_allclose(rows[0], [2.0, -1.0, 0.0], atol=1e-12)
+        np.testing.assert_allclose(rows[5], [0.2, 0.2, 1.0], atol=1e-9)
+        np.testing.assert_allclose(rows[-1], [0.2, 0.2, 0.0], atol=1e-9)
 
 
 @needs_cc

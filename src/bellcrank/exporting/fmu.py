@@ -68,6 +68,11 @@ def write_fmu(
     """
     if content.stepper is None:
         raise InputError("an FMU is a machine that takes steps; give a Mechanism without functions=, or a System.")
+    if names := content.stepper.program.ports.commanded:
+        raise InputError(
+            f'latch "{names[0]}" has a command that is read at the start of steps, and the steps of an FMU may be '
+            "those of its importer. Leave the command out, and give events: bc.Event(..., bc.attach(name))."
+        )
     targets = [t for t in compilers.chosen_platforms(platforms) if version == 3 or compilers.PLATFORMS[t][1]]
     for target in (t for t in targets if t != compilers.host_platform()):
         compilers.compiler_command(target)  # raises before any work if its compiler is missing

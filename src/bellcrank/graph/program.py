@@ -84,6 +84,7 @@ class Ports:
     make_switch: Callable[[], Graph] = _no_ports
     clocks: tuple[tuple[float, float], ...] = ()  # per sampled controller: period and time of the first sample, s
     adaptive: bool = False  # true if the step size is adaptive
+    commanded: tuple[str, ...] = ()  # names of latches that are switched at the start of steps
 
     @cached_property
     def units(self) -> Mapping[str, str]:

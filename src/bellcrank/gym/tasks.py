@@ -13,7 +13,7 @@ from bellcrank.formats import Builder
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar, cos, exp, fabs, maximum, sin
 from bellcrank.sim.program.counter_rng import Random
-from bellcrank.sim.system.observed_columns import StateColumns
+from bellcrank.sim.system.observed_columns import SolvedMotion, StateColumns
 from bellcrank.sim.system.systems import System, system
 from bellcrank.zoo import puma600
 
@@ -165,7 +165,7 @@ def reacher(mechanism: Mechanism | None = None, frame: str = "", strength: float
     bare = system(m)
 
     def place(q: Any) -> list[Scalar]:
-        columns = StateColumns(bare, lambda y, tau: [], 0.0, [*q, *[0.0] * m.nv], ())
+        columns = StateColumns(bare, lambda y, tau: SolvedMotion([]), 0.0, [*q, *[0.0] * m.nv], ())
         return [columns[f"{frame}.{axis}"] for axis in "xyz"]
 
     def missing(axis: int) -> Callable[..., Scalar]:

@@ -167,11 +167,11 @@ def is_applicable(dynamics: LoopedDynamics) -> bool:
     """Return True if implicit differentiation of R and G gives the complete derivative of `dynamics`.
 
     Excluded are redundant constraints, for which N is singular; prescribed motions and springs between bodies, which
-    are not part of inverse dynamics; and quaternions, which inside a step are not of unit length, so that forward and
-    inverse dynamics are not inverse to each other.
+    are not part of inverse dynamics; latches and bearing friction, as well; and quaternions, which inside
+    a step are not of unit length, so that forward and inverse dynamics are not inverse to each other.
     """
     s = dynamics.system
-    excluded = dynamics.wrt or s.motions or s.mechanism.springs or dynamics.rank.groups
+    excluded = dynamics.wrt or s.motions or s.solved_elements or s.mechanism.springs or dynamics.rank.groups
     return not excluded and not s.quaternions
 
 

@@ -31,6 +31,8 @@ from bellcrank.graph.program import NOT_CLOSED, REPARTITION
 from bellcrank.integrate import integrator
 from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, State, Step
 from bellcrank.model import Loop, Mechanism, Tree
+from bellcrank.model.mechanism import warn_once
+from bellcrank.quoting import quoted_name
 from bellcrank.scalar import Scalar, maximum, minimum, sqrt, where
 from bellcrank.sim.constraints import loop_jacobian as slopes
 from bellcrank.sim.constraints.loop_closure import GAP_TOLERANCES, WEAK_PIVOT, LoopClosure, PartitionClosure
@@ -42,8 +44,14 @@ from bellcrank.sim.program.implicit_forces import (
 )
 from bellcrank.sim.program.system_graphs import Dynamics, Integral, normalised
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.system.joint_loads import undetermined_bearings
 from bellcrank.sim.system.systems import System
 
+UNDETERMINED = (
+    "the load of the bearings {} is not determined by rigid bodies, because redundant constraints may be under any "
+    "stress; their friction uses that of `reactions` and `loop_forces`. Replace joints until no constraint is "
+    "redundant (mechanism.loop_analysis), or move all bodies of a planar loop into its plane"
+)
 FINAL_ITERATIONS = 2  # Newton iterations at the end of a step
 LAGRANGE_GAP = 1e-2  # relative to natural sizes: largest gap after a step with Baumgarte stabilisation only
 # The distance from a singular configuration is a pivot relative to its usual size: about 1 far away. Rounding errors
@@ -140,6 +148,28 @@ class LoopedDynamics(Dynamics):
         tree = constrained_dynamics.without_forces(self.method_tree) if bare else self.method_tree
         return LoopLayer(self.terms, self.rank).forward_dynamics(tree, q, v, tau)
 
+    @property
+    def stabilisation(self) -> float:
+        """Gain of the Baumgarte stabilisation, 1/s."""
+        return 0.0
+
+    def multipliers(
+        self, y: Sequence[Scalar], tau: Sequence[Scalar], bare: bool, shown: bool
+    ) -> tuple[LoopRank, State]:
+        """Return the rank of the loop equations and their multipliers; see `Dynamics.multipliers`.
+
+        Parameters
+        ----------
+        y, tau, bare, shown
+            State, forces, whether other forces are left out, and whether any row of a record is possible.
+        """
+        q, v = (list(x) for x in self.system.split(y)[:2])
+        tree, alpha = self.method_tree, 0.0 if shown else self.stabilisation
+        if bare:
+            tree, v, alpha = constrained_dynamics.without_forces(tree), [0.0] * len(v), 0.0
+        lam = constrained_dynamics.lagrange(tree, self._forward, self.rank, q, v, list(tau), alpha)[1]
+        return self.rank, lam.values
+
     def filtered_accelerations(self, y: Sequence[Scalar], tau: Sequence[Scalar], a: State, added: Rows) -> State:
         """Return a - (1 - S)^2 a of the accelerations `a` by the forces `tau` in the state `y`; see implicit_forces.py.
 
@@ -217,7 +247,7 @@ class LoopedDynamics(Dynamics):
 
     def constrained_state(self, y: State) -> State:
         """Return `y` with its velocity projected onto the constraints, as an impulse would, and its loops closed."""
-        return list(self.call_with(self.correction, {"y": y})["y"])
+        return self.latched_state(list(self.call_with(self.correction, {"y": y})["y"]))
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a corrected row `y` and 0, or the interpolated row and 1 near a singular configuration.
@@ -358,7 +388,7 @@ class MinimalDynamics(LoopedDynamics):
         self, t: Scalar, y: State, u: Sequence[Scalar]
     ) -> tuple[list[State] | LowRankMatrix | MatrixFreeJacobian, State]:
         """Return df/dy as a product, and df/dt, at the time `t`, state `y` and inputs `u`."""
-        if self.nonholonomic:
+        if self.nonholonomic or self.system.solved_elements:
             return super().linearised(t, y, u)
         products = self.call(self._jacobian_product, t, y, u)
         left, right = ([list(row) for row in products[key]] for key in ("left", "right"))
@@ -371,11 +401,6 @@ class MinimalDynamics(LoopedDynamics):
 
 class MultiplierDynamics(LoopedDynamics):
     """Accelerations with one multiplier for each loop equation; `stabilisation` is Baumgarte's gain, 1/s."""
-
-    @property
-    def stabilisation(self) -> float:
-        """Gain of the Baumgarte stabilisation, 1/s."""
-        return 0.0
 
     def solved(self, q: State, v: State, tau: State, bare: bool = False) -> State:
         """Return the accelerations with multipliers; see `Dynamics.solved`.
@@ -500,6 +525,8 @@ def looped_dynamics(
         )
     if solver.form == "auto":
         solver = replace(solver, form=form_for(m))
+    if system.bearings and (names := undetermined_bearings(system)):
+        warn_once(m, [UNDETERMINED.format(", ".join(map(quoted_name, names)))])
     method, loops = method_for_form(system, solver), analysis(m)
     C = evaluate_constraints(m.tree if not m.parameters else m.at().tree, loops.samples[0]).C[list(loops.rank.rows)]
     C = C * loops.rank.natural(m.nv)

@@ -203,6 +203,8 @@ class RestSearch:
                     f'hold, of "{s.mechanism.name}": {unknown("element or column", name, [*groups, *allowed])} '
                     "Velocities are zero."
                 )
+        for name in (f"{e.name}.{z.name}" for e in s.latches for z in e.states):
+            self.hold.setdefault(name, None)  # only an event closes, opens or moves a latch
 
     def _read_free(self, s: System, requested: Sequence[str] | None) -> None:
         groups = _vector_elements(s)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -346,7 +346,7 @@ class LinearisationKernels:
             state = dynamics.consistent_state(list(y))
             outputs: dict[str, Any] = {"state": state}
             if self.outputs:
-                columns = StateColumns(dynamics.system, dynamics.accelerations, t, state, u)
+                columns = StateColumns(dynamics.system, partial(dynamics.solved_motion, t), t, state, u)
                 outputs["seen"] = [columns[name] for name in self.outputs]
             if method is None:
                 return outputs | {"after": dynamics.rate(t, state, u)}

@@ -168,6 +168,7 @@ class AdaptiveSteps(RunProgram):
 
     def tick(self, old: RunState, u: Any) -> RunState:
         """Return the state after a tried step from `old` with the inputs `u`."""
+        old = self.commanded(old, u)
         problem = self.problem(u, old.h)
         h, memory = self._limited_step(problem, old) if self.adaptive else (old.h, old.memory)
         step = self.step_taken(problem, old, h, memory)

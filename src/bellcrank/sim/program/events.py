@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import InputError, brief, unknown
+from bellcrank.forces.latch import LatchAction
 from bellcrank.graph import Graph
 from bellcrank.graph.program import EVENT, FINISHED, NEVER_TIME, TOO_MANY
 from bellcrank.integrate import interpolate
@@ -28,6 +29,7 @@ from bellcrank.sim.run_arguments import (
     check_unique_names,
     named_scalars,
 )
+from bellcrank.sim.system.latch_equations import switched_states
 from bellcrank.sim.system.systems import System
 
 if TYPE_CHECKING:
@@ -57,15 +59,16 @@ class Event:
         "stop" ends the run there, "record" notes time and state, "switch" continues from the state that `then` returns.
     direction : {-1, 0, 1}
         The direction of the crossing that counts.
-    then : callable, optional
-        then(t, q, v, x, u) -> mapping with any of "q", "v" and "x"; for "switch" only.
+    then : callable or LatchAction, optional
+        then(t, q, v, x, u) -> mapping with any of "q", "v" and "x", or bc.attach or bc.release of latches; only for
+        "switch".
     """
 
     name: str
     function: Callable[..., Scalar]
     action: str = "stop"
     direction: int = 0
-    then: Callable[..., Mapping[str, Any]] | None = None
+    then: Callable[..., Mapping[str, Any]] | LatchAction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -146,6 +149,9 @@ def state_after_switch(s: System, event: Event, t: Scalar, y: Sequence[Scalar], 
     assert event.then is not None
     q, v, x = s.split(y)
     description = f'then of event "{event.name}"'
+    if isinstance(event.then, LatchAction):
+        changed = switched_states(s.mechanism, s.latches, event.then, list(q), dict(zip(x.names, x, strict=True)))
+        return [*q, *v, *(changed.get(name, old) for name, old in zip(x.names, x, strict=True)), *y[s.size :]]
     result = call_user_function(description, event.then, t, q, v, x, NamedVector("u", s.inputs, u))
     if not isinstance(result, Mapping):
         raise InputError(f'{description} returned {result!r}; expected a mapping with any of "q", "v" and "x".')

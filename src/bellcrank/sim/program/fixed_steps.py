@@ -243,6 +243,18 @@ class RunProgram(ABC):
         memory = self.initial_memory(self.problem(u, old.h), old.t, y, old.h)
         return old.changed({"y": y, "memory": select(old.fresh > 0.0, memory, old.memory), "fresh": 0.0})
 
+    def commanded(self, old: RunState, u: Any) -> RunState:
+        """Return the state `old` before a step, with latches closed and opened by their commands with inputs `u`."""
+        if not self.dynamics.system.commanded_latches:
+            return old
+        y, closes = self.dynamics.commanded_latches(old.t, old.y, u)
+        live = old.live > 0.0
+        fields: dict[str, Any] = {"y": select(live, y, old.y)}
+        if self.memory_size:  # the memory is of another velocity
+            memory = self.initial_memory(self.problem(u, old.h), old.t, y, old.h)
+            fields["memory"] = select(where(live, closes, 0.0) > 0.0, memory, old.memory)
+        return old.changed(fields)
+
     def problem(self, u: Any, h: Scalar) -> Problem:
         """Return the problem of the integrator with inputs `u`; `h` is the length of fixed, partly implicit steps."""
         return self.dynamics.problem(u, h)
@@ -339,6 +351,7 @@ class FixedSteps(RunProgram):
 
     def tick(self, old: RunState, u: Any) -> RunState:
         """Return the state after a step from `old` with the inputs `u`."""
+        old = self.commanded(old, u)
         n = old.n.incremented()
         step = self.step_taken(self.problem(u, old.h), old, old.h, old.memory)
         advances = where(step.is_acceptable, old.live, 0.0) > 0.0

@@ -36,6 +36,7 @@ import numpy as np
 from bellcrank.build import policy
 from bellcrank.dynamics import METHODS, crba
 from bellcrank.dynamics.frame_pairs import frame_pair
+from bellcrank.dynamics.loops import analysis
 from bellcrank.dynamics.ltl_factorisation import Rows, factorise, nonzero_triangle, substitute
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Resistance
@@ -47,6 +48,7 @@ from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar, is_zero, maximum, step
 from bellcrank.sim.settings import DEFAULT_STEP_S, Solver
 from bellcrank.sim.system.element_forces import relative_motion
+from bellcrank.sim.system.joint_loads import bearing_place
 from bellcrank.spatial.vector import Vec, vec
 
 if TYPE_CHECKING:
@@ -71,8 +73,12 @@ class ImplicitForces:
     joints: Mapping[int, float]  # element of v -> resolved slope times h, kg or kg m^2
     actuators: Mapping[int, float]  # number of the actuator -> resolved slope times h
     elements: Mapping[int, float]  # number of the element -> resolved slope times h
+    bearings: Sequence[float] = ()  # for each axis of a joint with bearing friction: resolved slope times h
 
-    def matrix(self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar) -> Rows:
+    def matrix(
+        self, s: System, t: Scalar, y: Sequence[Scalar], commands: Sequence[Scalar], h: Scalar,
+        resistance: Sequence[tuple[Mapping[int, Scalar], Scalar]] = (),
+    ) -> Rows:  # fmt: skip
         """Return the lower triangle of g G, without elements that are always zero.
 
         Parameters
@@ -87,6 +93,8 @@ class ImplicitForces:
             Commands of the drives.
         h
             Length of a step, s.
+        resistance
+            Jacobian row of each axis of a joint with bearing friction, and the slope with which it opposes.
         """
         G: Rows = [{} for _ in range(s.mechanism.nv)]
         step("implicit forces")
@@ -94,6 +102,12 @@ class ImplicitForces:
             _add_entry(G, k, k, slope)
         for e, x, resolved in self._implicit_elements(s, y):
             _add_element(G, s, e, (t, y, x, h), resolved / h)
+        for (row, slope), resolved in zip(resistance, self.bearings, strict=True):
+            unresolved = _unresolved_slope(slope, resolved / h)
+            for i, x in row.items():
+                for j, y_j in row.items():
+                    if j <= i:
+                        _add_entry(G, i, j, x * y_j * unresolved)
         g = self.filter_steps * h
         return [{j: g * x for j, x in row.items()} for row in G]
 
@@ -171,7 +185,7 @@ def _add_contact_point(G: Rows, columns: Mapping[int, Vec], r: Resistance, resol
 
 def can_be_implicit(s: System, method: Integrator) -> bool:
     """Return whether fixed steps of the `method` can treat forces of the system `s` implicitly."""
-    return not (method.stiff or s.motions or is_large(s))
+    return not (method.stiff or s.motions or s.latches or is_large(s))
 
 
 def is_large(s: System) -> bool:
@@ -240,15 +254,16 @@ def implicit_forces(s: System, solver: Solver) -> ImplicitForces | None:
         for number, e in enumerate(s.elements)
         if isinstance(e, Contact)
     }
-    if not (joints or actuators or elements):
+    bearings = [resolved / x if x else 0.0 for x in _bearing_mobilities(s, tree)]
+    if not (joints or actuators or elements or bearings):
         return None
-    return ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements)
+    return ImplicitForces(2.0 / min(1.0, limit), joints, actuators, elements, bearings)
 
 
 def has_resistance(s: System) -> bool:
     """Return whether the system `s` has any force that could be implicit."""
     joints = any(j.damping or j.friction for j in s.mechanism.joints)
-    return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators)
+    return joints or any(isinstance(e, Contact) for e in s.elements) or bool(s.actuators) or bool(s.bearings)
 
 
 def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
@@ -276,6 +291,21 @@ def mobility(tree: Tree, q: Array, held: Sequence[int] = ()) -> Array:
     is_regular = np.isfinite(free_mass).all() and np.linalg.cond(free_mass) <= MAX_MASS_CONDITION
     inverse[np.ix_(free, free)] = np.linalg.inv(free_mass) if is_regular else np.inf
     return inverse
+
+
+def _bearing_mobilities(s: System, tree: Tree) -> Iterator[float]:
+    """Yield 1/mass that friction meets along each axis of each joint with bearing friction, infinite if unknown.
+
+    The neutral configuration of a mechanism with loops may be singular, so that a sample of the analysis is used.
+    """
+    m = s.mechanism
+    q = np.asarray(analysis(m).samples[0], float) if m.loops else m.neutral()
+    inverse = mobility(tree, q) if s.bearings else np.zeros((0, 0))
+    for e in s.bearings:
+        for sparse_row in bearing_place(tree, nominal(e), q.tolist()).rows:
+            row = np.zeros(tree.nv)
+            row[list(sparse_row)] = [float(x) for x in sparse_row.values()]
+            yield float(row @ inverse @ row) if np.isfinite(inverse).all() else np.inf
 
 
 def _contact_mobility(tree: Tree, inverse: Array, e: Contact, q: Array) -> float:

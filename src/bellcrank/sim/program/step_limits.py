@@ -31,6 +31,7 @@ from bellcrank.dynamics.articulated_compliance import ArticulatedCompliance, sum
 from bellcrank.dynamics.frame_pairs import frame_pair, jacobian_row
 from bellcrank.dynamics.singular_mass import MATRIX_CHECK_MAX_NV
 from bellcrank.errors import InputError, warn
+from bellcrank.forces.bearings import product
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
 from bellcrank.forces.gears import Belt, Gear, Worm
@@ -42,6 +43,7 @@ from bellcrank.parameters import nominal
 from bellcrank.scalar import Scalar
 from bellcrank.sim.program.implicit_forces import ImplicitForces, can_be_implicit, decay, is_large, mobility
 from bellcrank.sim.program.system_graphs import Dynamics
+from bellcrank.sim.system.joint_loads import bearing_place, transmitted_forces
 from bellcrank.sim.system.sampling import check_sampling
 from bellcrank.sim.system.systems import System
 from bellcrank.spatial.vector import AXES, Vec
@@ -443,8 +445,8 @@ def _damped_motions(s: System, implicit: ImplicitForces | None, h: float) -> Ite
 
 def _why_explicit(s: System) -> str:
     """Return why the damping is not implicit, as far as that can be changed."""
-    if s.motions:
-        return ". (Fixed steps are not implicit in damping where motions are prescribed)"
+    if s.motions or s.latches:
+        return ". (Fixed steps are not implicit in damping with prescribed motions or latches)"
     if is_large(s):
         return ". (Fixed steps are not implicit in damping of mechanisms that large)"
     return ", or give the step to the Simulator where it is made, so that its steps are implicit in the damping"
@@ -463,6 +465,21 @@ def _explicit_damping(
         slope = a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0)
         explicit = min(float(slope), actuators.get(number, np.inf) / h)
         yield s.mechanism.columns[1].index(a.joint), explicit, True
+    if implicit is None:
+        yield from ((k, slope, False) for k, slope in _bearing_slopes(s, tree))
+
+
+def _bearing_slopes(s: System, tree: Tree) -> Iterator[tuple[int, float]]:
+    """Yield (element of v, slope of the friction of a bearing at rest), with loads by the weight of all bodies."""
+    q, still = s.mechanism.neutral().tolist(), [0.0] * tree.nv
+    bearings = [nominal(e) for e in s.bearings]
+    places = [bearing_place(tree, e, q) for e in bearings]
+    for e, place, W in zip(bearings, places, transmitted_forces(tree, places, (q, still, still), []), strict=True):
+        for pad in e.pads(place.kind):
+            N = math.hypot(*(float(product(row, W)) for row in pad.load))
+            for row, column in zip(place.rows, zip(*pad.slide, strict=True), strict=True):
+                for k, x in row.items():
+                    yield k, e.coefficient * N / e.slow * float(product(column, column)) * float(x) ** 2
 
 
 def _compliances(tree: Tree, q: Array, wanted: list[int], held: list[int]) -> dict[int, float]:

@@ -17,17 +17,23 @@ import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS, Method, kinematics
+from bellcrank.dynamics.loops.rank import LoopRank
 from bellcrank.dynamics.ltl_factorisation import Rows
+from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Layout, Node, Ports, trace
 from bellcrank.integrate.implicit import LUFactors, WoodburySolver, implicit_solver
-from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity
+from bellcrank.integrate.problem import LowRankMatrix, MatrixFreeJacobian, Problem, State, Step, identity, select
 from bellcrank.record.contents import COMPONENTS
 from bellcrank.scalar import Scalar, clip, sqrt, step
 from bellcrank.sim.program.implicit_forces import ImplicitForces
-from bellcrank.sim.run_arguments import check_known
+from bellcrank.sim.program.imposed_motion import requirements
+from bellcrank.sim.program.motion_with_friction import with_bearing_friction
+from bellcrank.sim.run_arguments import NamedVector, call_user_function, check_known, named_scalars
 from bellcrank.sim.system.element_forces import CHECKED_RUNS, check_start
-from bellcrank.sim.system.observed_columns import StateColumns, nominals, observable_units
-from bellcrank.sim.system.prescribed_motions import check_motion_start, driven_accelerations
+from bellcrank.sim.system.joint_loads import NO_LOOPS
+from bellcrank.sim.system.latch_equations import check_latch_starts, commanded_states, impulse, latch_rows
+from bellcrank.sim.system.observed_columns import SolvedMotion, StateColumns, nominals, observable_units
+from bellcrank.sim.system.prescribed_motions import check_motion_start
 from bellcrank.sim.system.sampling import clocks
 from bellcrank.sim.system.systems import System
 
@@ -260,29 +266,29 @@ class Dynamics(ABC):
         step("actuators")
         tau, rates = s.forces(t, y, commands)
         total_forces = [] if a is not None else s.pushed(t, y, tau)
-        accelerations = a if a is not None else self.motion_accelerations(t, y, total_forces)[0]
+        solved = SolvedMotion(a) if a is not None else self.solved_motion(t, y, total_forces)
+        accelerations = solved.accelerations
         step("rate")
         q, v, _ = s.split(y)
         integrands: State = []
         if self.integrals:
-            seen = StateColumns(s, lambda y, tau: accelerations, t, y, u)
+            seen = StateColumns(s, lambda y, tau: solved, t, y, u)
             integrands = [seen[i.column] ** i.power for i in self.integrals]
         sampled_rates = [0.0] * sum(len(c.variables) for c in s.sampled)
         if any(e.states for e in s.elements):
             rates = [*rates, *(x for act in s.acts(t, y) for x in act.rates)]
+        rates = [*rates, *[0.0] * sum(len(e.states) for e in s.latches)]
         if self.implicit is not None and h is not None:
-            added = self.implicit.matrix(s, t, y, commands, h)
+            added = self.implicit.matrix(s, t, y, commands, h, solved.resistance)
             if any(added):
+                for act in solved.bearings:
+                    total_forces = [f + act.torque.get(k, 0.0) for k, f in enumerate(total_forces)]
                 accelerations = self.filtered_accelerations(y, total_forces, accelerations, added)
         own = [*kinematics.rate(m.tree, list(q), list(v)), *accelerations]
         return [*own, *rates, *control_rates, *sampled_rates, *integrands]
 
-    def motion_accelerations(
-        self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False
-    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """Return the accelerations with all prescribed motions, and the forces of these motions.
-
-        The forces are given for each motion, and once more on the coordinates.
+    def solved_motion(self, t: Scalar, y: Sequence[Scalar], tau: Sequence[Scalar], shown: bool = False) -> SolvedMotion:
+        """Return the accelerations with prescribed motions, latches and friction of bearings, and their forces.
 
         Parameters
         ----------
@@ -295,13 +301,39 @@ class Dynamics(ABC):
         shown
             Use accelerations that are valid in any row of a record (`shown`).
         """
+        solved, imposed = SolvedMotion(self.accelerations(y, tau, shown)), requirements(self.system, t, y)
+        if imposed is not None:
+            solved = imposed.imposed(solved.accelerations, partial(self.force_response, y, shown=shown))
+        return with_bearing_friction(self, t, y, tau, solved, shown) if self.system.bearings else solved
+
+    @cached_property
+    def friction_margin(self) -> Graph:
+        """(t, y, u, p) -> a number that is positive if the friction of bearings has exactly one solution."""
         s = self.system
-        a = self.accelerations(y, tau, shown)
-        if not s.motions:
-            return a, [], []
-        q, v, _ = s.split(y)
-        response = partial(self.force_response, y, shown=shown)
-        return driven_accelerations(s.mechanism, s.motions, t, list(q), list(v), a, response)
+
+        def margin(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            tau = s.pushed(t, list(y), s.forces(t, list(y), s.commanded(t, list(y), u)[0])[0])
+            return {"margin": self.solved_motion(t, self.stage_state(list(y)), tau).margin}
+
+        return self.trace("friction_margin", margin, self._plain_arguments)
+
+    def multipliers(
+        self, y: Sequence[Scalar], tau: Sequence[Scalar], bare: bool, shown: bool
+    ) -> tuple[LoopRank, State]:
+        """Return the rank of the loop equations and their multipliers: none, without loops.
+
+        Parameters
+        ----------
+        y
+            State.
+        tau
+            Forces on the coordinates.
+        bare
+            Without all other forces, at rest.
+        shown
+            Use a form that is valid in any row of a record.
+        """
+        return NO_LOOPS, []
 
     # -- accelerations, by the method
 
@@ -418,7 +450,34 @@ class Dynamics(ABC):
 
     def constrained_state(self, y: State) -> State:
         """Return a state `y` between steps, or after an event, projected onto its constraints."""
-        return y
+        return self.latched_state(y)
+
+    def commanded_latches(self, t: Scalar, y: State, u: Any) -> tuple[State, Scalar]:
+        """Return the state `y` at the time `t` with latches as commanded with inputs `u`, and 1 if one closes now."""
+        s, latches = self.system, self.system.commanded_latches
+        if not latches:
+            return y, 0.0
+        q, v, x = s.split(y)
+        given = t, q, v, x, NamedVector("u", s.inputs, u)
+        wanted: State = []
+        for e in latches:
+            assert e.command is not None
+            what = f'command of latch "{e.name}"'
+            wanted += named_scalars(what, call_user_function(what, e.command, *given), [e.name])
+        states = dict(zip(x.names, x, strict=True))
+        changed, closes = commanded_states(s.mechanism, latches, wanted, list(q), states)
+        new = [*q, *v, *(changed.get(name, old) for name, old in states.items()), *y[s.size :]]
+        return select(closes > 0.0, self.latched_state(new), new), closes
+
+    def latched_state(self, y: State) -> State:
+        """Return the state `y` with velocities that closed latches allow, after an impulse of their joints."""
+        s = self.system
+        if not s.latches:
+            return y
+        q, v, x = s.split(y)
+        rows = latch_rows(s.mechanism, s.latches, list(q), list(v), dict(zip(x.names, x, strict=True)))
+        moved = impulse(rows, partial(self.force_response, y, shown=False), list(v))
+        return [*q, *moved, *y[len(q) + len(v) :]]
 
     def observed_row(self, y: State) -> tuple[State, Scalar]:
         """Return a row `y` between two steps, and 1 if it needs `closure.polished`, else 0."""
@@ -453,10 +512,10 @@ class Dynamics(ABC):
             commands, _ = s.commanded(t, y, u)
             tau, _ = s.forces(t, y, commands)
             external, acts = s.outside(t, y)
-            a, drive, motion = self.motion_accelerations(t, y, s.pushed(t, y, tau), shown=True)
-            out = {"a": a, "tau": tau, "external": external, "command": commands}
-            out |= {"motion": motion, "drive": drive} if s.motions else {}
-            between = s.acts(t, y, shown=True)
+            solved = self.solved_motion(t, y, s.pushed(t, y, tau), shown=True)
+            out = {"a": solved.accelerations, "tau": tau, "external": external, "command": commands}
+            out |= {"motion": list(solved.motion), "drive": list(solved.drive)} if s.motions else {}
+            between = [*s.acts(t, y, shown=True), *solved.latches, *solved.bearings]
             if between:
                 out |= {"element": s.summed(between, y), "acts": [x for act in between for x in act.shown]}
             wrench = [x for w in acts.values() for x in w]
@@ -469,7 +528,7 @@ class Dynamics(ABC):
         """Return the graph (t, y, u, p) -> columns `names` of the record, followed by their derivatives."""
 
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
-            columns = StateColumns(self.system, lambda y, tau: self.motion_accelerations(t, y, tau)[0], t, list(y), u)
+            columns = StateColumns(self.system, partial(self.solved_motion, t), t, list(y), u)
             return {"z": [columns[name] for name in names]}
 
         return self._with_sensitivities(self.trace("watching", seen, self._plain_arguments))
@@ -531,7 +590,7 @@ class Dynamics(ABC):
         s, v = self.system, self.system.mechanism.columns[1]
         names = {key: [f"{name}.{key}" for name in v] for key in ("a", "tau", "external")}
         names["wrench"] = [f"{frame}.{c}" for frame in s.wrenches for c in COMPONENTS]
-        if s.elements:
+        if s.elements or s.solved_elements:
             names["element"] = [f"{name}.element" for name in v]
             names["acts"] = list(s.element_units)
         if s.motions:
@@ -561,6 +620,8 @@ class Dynamics(ABC):
             check_start(m, self.system.elements, y[:, : m.nq], label)
         if self.system.motions:
             check_motion_start(m, self.system.motions, y[:CHECKED_RUNS])
+        if self.system.latches:
+            check_latch_starts(m, self.system.latches, [x.name for x in self.system.states], y[:CHECKED_RUNS])
 
     def checked_start(self, y: Array, parameters: Array) -> Array:
         """Return checked starts with loops closed, for runs, gradients, drives and pages.
@@ -591,6 +652,7 @@ class Dynamics(ABC):
             lambda: self.f,
             make_nominals=lambda: nominals(s),
             clocks=clocks(s),
+            commanded=tuple(e.name for e in s.commanded_latches),
         )
 
 
@@ -601,6 +663,11 @@ def sensitivity_name(column: str, wrt: str) -> str:
 
 def check_sensitivities(dynamics: Dynamics) -> None:
     """Raise an InputError if the sensitivities of the dynamics `dynamics` are with respect to unknown elements."""
+    if dynamics.wrt and (latches := dynamics.system.commanded_latches):
+        raise InputError(
+            f'sensitivities do not support the command of latch "{latches[0].name}", which changes the state '
+            "discontinuously. Leave the command out, and let the latch stay as it starts."
+        )
     known = [*dynamics.system.parameters, *dynamics.elements]
     check_known("sensitivities", "parameter or state", dynamics.wrt, known)
 

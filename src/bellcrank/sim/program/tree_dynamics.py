@@ -187,7 +187,8 @@ class TreeDynamics(Dynamics):
         A recursion has a pullback of its own, made of calls.
         """
         f, s = self.traced_rate(), self.system
-        if self.wrt or s.motions or s.mechanism.springs or s.quaternions or self.recursion is not None:
+        has_other_forces = s.motions or s.solved_elements or s.mechanism.springs
+        if self.wrt or has_other_forces or s.quaternions or self.recursion is not None:
             return f
         return CustomPullbackGraph(f.name, f.inputs, f.outputs, f.tape, make_pullback=partial(pullback, self))
 

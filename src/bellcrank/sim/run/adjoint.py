@@ -107,6 +107,11 @@ class Adjoint(PreparedSystem):
                 "events: a run with events has no gradient, because they change the state, or end the run, at times "
                 "that themselves depend on all inputs. Replace them by continuous forces, and leave events= out."
             )
+        if latches := self.system.commanded_latches:
+            raise InputError(
+                f'latch "{latches[0].name}" has a command, which switches it at once: such a run has no gradient. '
+                "Leave the command out, and let the latch stay as it starts."
+            )
         if running is None and final is None:
             raise InputError("there is no scalar to differentiate: give running=..., final=..., or both.")
         self.system, self._running = with_cost_column(self.system, "running", running)
@@ -127,7 +132,7 @@ class Adjoint(PreparedSystem):
     def _end(self, dynamics: Dynamics) -> Graph:
         def valued(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             total = y[dynamics.plain_size - 1] if self._running else 0.0
-            seen = StateColumns(self.system, lambda y, tau: dynamics.motion_accelerations(t, y, tau)[0], t, list(y), u)
+            seen = StateColumns(self.system, partial(dynamics.solved_motion, t), t, list(y), u)
             return {"value": total + seen[self._final] if self._final else total}
 
         plain = dynamics.trace("end", valued, dynamics.arguments)

@@ -26,7 +26,8 @@ from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
 from bellcrank.sim.run.batch_execution import RunResults
 from bellcrank.sim.run_arguments import whole_multiple
-from bellcrank.sim.system.element_forces import element_description, partial_contacts, warn_unfelt_overlaps
+from bellcrank.sim.system.element_forces import partial_contacts, warn_unfelt_overlaps
+from bellcrank.sim.system.latch_equations import MAX_GAP, latch_gaps
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.prescribed_motions import lost_motion
 from bellcrank.sim.system.systems import System
@@ -64,6 +65,8 @@ def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
         dy = o.dynamics.f.evaluate(**{key: values[key] for key in o.dynamics.f.inputs})["dy"]
         start = dy if ahead == 0.0 else start
         if not np.isfinite(dy).all():
+            if jam := _jam_text(o, values):
+                return f"{jam} after {t:.6g} s"
             break
     bad = np.flatnonzero(~np.isfinite(dy))
     k = int(bad[0]) if len(bad) else int(np.argmax(np.abs(dy)))
@@ -78,6 +81,22 @@ def failure_message(o: Outcome, code: int, t: float, y: Array, run: int) -> str:
     advice = "the tolerance may be too tight, or the motion has a jump there: describe it as an event"
     around = f'the step shrinks to nothing at {t:.6g} s around "{names[k]}" ({rate})'
     return f"{around}{near}; {advice}"
+
+
+def _jam_text(o: Outcome, values: Mapping[str, Any]) -> str:
+    """Return that friction has no sure solution in a state, or an empty text."""
+    if not o.system.bearings:
+        return ""
+    graph = o.dynamics.friction_margin
+    margin = float(graph.evaluate(**{key: values[key] for key in graph.inputs})["margin"])
+    if margin > 0.0:
+        return ""
+    names = ", ".join(f'"{e.name}"' for e in o.system.bearings)
+    return (
+        f"the friction of bearings ({names}) changes the loads that cause it by more than themselves (margin "
+        f"{margin:.2g}, expected above 0), so that it has several values or none: a joint jams. Reduce the "
+        "coefficient, or increase the span of the bearing; this happens"
+    )
 
 
 def step_limit_message(o: Outcome, t: float, y: Array, run: int) -> str:
@@ -340,7 +359,7 @@ def _provenance(o: Outcome, event_rows: list[dict[str, Any]] | None) -> dict[str
         **({"control": s.control_name} if s.control is not None else {}),
         **({"forces": {frame: str(f) for frame, f in s.wrenches.items()}} if s.wrenches else {}),
         **({"everywhere": True} if s.everywhere is not None else {}),
-        **({"elements": {e.name: element_description(e) for e in s.elements}} if s.elements else {}),
+        **({"elements": told} if (told := s.element_descriptions) else {}),
         **({"motions": list(s.motions)} if s.motions else {}),
         "version": __version__,
         "machine": f"{host().cpu}, {host().lanes('float64')} lanes",
@@ -367,6 +386,7 @@ def warn_doubts(o: Outcome, record: Record) -> None:
     """
     _warn_unresolved(o, record)
     _warn_lost_motion(o, record)
+    _warn_open_latches(o)
     _warn_overlaps(o, record)
 
 
@@ -411,6 +431,26 @@ def _warn_lost_motion(o: Outcome, record: Record) -> None:
                 "long."
             )
             return
+
+
+def _warn_open_latches(o: Outcome) -> None:
+    """Warn if a latch that is closed at the end of a run has a gap: what it joins cannot move together."""
+    s, m = o.system, o.system.mechanism
+    if not s.latches:
+        return
+    names, place = [z.name for z in s.states], o.layout.places["y"]
+    for run in np.flatnonzero(o.final_value("status") == FINISHED)[:CHECKED_RUNS]:
+        p = dict(zip(s.parameters, o.parameters[run].tolist(), strict=True))
+        plain = m.at({name: p[name] for name in m.parameters}) if m.parameters else m
+        for name, gap, _ in latch_gaps(plain, s.latches, names, np.asarray(o.done.state[place, run])):
+            if not gap <= MAX_GAP:
+                run_text = f" (run {run})" if o.runs > 1 else ""
+                warn(
+                    f'"{m.name}"{run_text}: latch "{name}" is closed, but its frames are {gap:.3g} apart at the end '
+                    f"of the run (m, or 1 for directions; expected at most {MAX_GAP:g}). Other constraints or motions "
+                    "hold them apart, or the steps are too long."
+                )
+                return
 
 
 def _warn_overlaps(o: Outcome, record: Record) -> None:

@@ -190,7 +190,7 @@ class Stepper:
 
     def _check_starts(self, y: Array) -> None:
         """Raise an InputError if one of the first states `y`, (runs, size), is no possible start."""
-        if self.system.elements or self.system.motions:
+        if self.system.elements or self.system.motions or self.system.latches:
             self.simulator.dynamics.check_starts(np.asarray(self._to_host(y[:CHECKED_RUNS]), float), "start")
 
     # -- what is made once

@@ -16,7 +16,7 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -409,7 +409,8 @@ class ActionBuilder:
     # -- functions of the user
 
     def _observed_row(self, t: Scalar, y: list[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        columns = StateColumns(self.dynamics.system, self._any_state_dynamics.accelerations, t, y, u)
+        solve = partial(self._any_state_dynamics.solved_motion, t)
+        columns = StateColumns(self.dynamics.system, solve, t, y, u)
         return [t if name == "t" else columns[name] for name in self.task.outputs]
 
     def _user_number(

@@ -34,8 +34,10 @@ from bellcrank.dynamics.frame_pairs import FrameEnd, frame_pair, jacobian_row
 from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.errors import InputError, brief, warn
 from bellcrank.forces import element_classes
+from bellcrank.forces.bearings import BearingFriction
 from bellcrank.forces.contact import Contact
 from bellcrank.forces.element import Between, Coupling, Element
+from bellcrank.forces.latch import Latch
 from bellcrank.forces.shapes import Box, Sphere, Terrain, inner_radius
 from bellcrank.graph.cells import RESULT
 from bellcrank.graph.graph import Graph, Shape
@@ -74,8 +76,11 @@ def checked_elements(mechanism: Mechanism, value: Any) -> tuple[Element, ...]:
     elements = as_tuple("elements", value, "force elements")
     single = [name for name in mechanism.columns[1] if name in mechanism.columns[0]]
     for e in elements:
-        if not isinstance(e, Between | Coupling):
-            raise InputError(f"elements: {brief(e)} is not a force element (Between, Coupling); see bellcrank.forces.")
+        if not isinstance(e, Between | Coupling | BearingFriction | Latch):
+            raise InputError(
+                f"elements: {brief(e)} is not a force element (Between, Coupling, BearingFriction, Latch); "
+                "see bellcrank.forces."
+            )
         check_numbers(e, "elements")
         where = f'{type(e).__name__} "{e.name}" of "{mechanism.name}"'
         if isinstance(e, Between):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +41,22 @@ from bellcrank.scalar import Scalar, fabs, maximum, sqrt
 from bellcrank.sim.system.element_forces import ElementResult
 from bellcrank.sim.system.systems import System
 
-Accelerations = Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]]  # function of (y, tau)
+
+@dataclass(frozen=True)
+class SolvedMotion:
+    """Accelerations at one state, and the forces that follow from them."""
+
+    accelerations: list[Scalar]
+    drive: Sequence[Scalar] = ()  # force of the drive of each prescribed motion
+    motion: Sequence[Scalar] = ()  # the same on the coordinates
+    bearings: Sequence[ElementResult] = ()  # friction of each bearing
+    resistance: Sequence[tuple[Mapping[int, Scalar], Scalar]] = ()  # Jacobian rows, and how strongly friction opposes
+    latches: Sequence[ElementResult] = ()  # force of each latch
+    latch_wrenches: Sequence[tuple[str, list[Scalar]]] = ()  # on frames of `latched_tree`, in world axes
+    margin: Scalar = 1.0  # positive if the friction of bearings has exactly one solution (bearing_friction.py)
+
+
+SolveMotion = Callable[[Sequence[Scalar], Sequence[Scalar]], SolvedMotion]  # function of (y, tau)
 
 
 def observable_units(s: System) -> dict[str, str]:
@@ -65,8 +81,8 @@ def observable_units(s: System) -> dict[str, str]:
 class StateColumns:
     """Columns at one state; each group of them is computed on first use."""
 
-    def __init__(self, s: System, accelerations: Accelerations, t: Scalar, y: Sequence[Scalar], u: Any) -> None:
-        self.system, self.accelerations, self.t, self.y, self.u = s, accelerations, t, list(y), u
+    def __init__(self, s: System, solve: SolveMotion, t: Scalar, y: Sequence[Scalar], u: Any) -> None:
+        self.system, self.solve, self.t, self.y, self.u = s, solve, t, list(y), u
 
     def __getitem__(self, name: str) -> Scalar:
         s, m = self.system, self.system.mechanism
@@ -137,15 +153,20 @@ class StateColumns:
 
     @cached_property
     def _acts(self) -> list[ElementResult]:
-        return self.system.acts(self.t, self.y, shown=True)
+        own = self.system.acts(self.t, self.y, shown=True)
+        return [*own, *self._motion.latches, *self._motion.bearings] if self.system.solved_elements else own
 
     @cached_property
     def _passive(self) -> list[Scalar]:
         return list(self._quantity("passive_torque"))
 
     @cached_property
+    def _motion(self) -> SolvedMotion:
+        return self.solve(self.y, self.system.pushed(self.t, self.y, self._forces[0]))
+
+    @property
     def _a(self) -> list[Scalar]:
-        return self.accelerations(self.y, self.system.pushed(self.t, self.y, self._forces[0]))
+        return self._motion.accelerations
 
     @cached_property
     def _outputs(self) -> dict[str, Scalar]:

@@ -116,11 +116,10 @@ def prescribed_coordinate(m: Mechanism, name: str, q: Sequence[Scalar], v: Seque
     return PrescribedCoordinate(row, list(b.p - a.p)[i], list(b.u)[i], list(b.a)[i])
 
 
-def driven_accelerations(
-    m: Mechanism, motions: Mapping[str, Motion], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar],
-    a: Sequence[Scalar], response: Solve,
-) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
-    """Return accelerations with prescribed motions, the forces of the drives, and these as generalised forces.
+def prescribed_rows(
+    m: Mechanism, motions: Mapping[str, Motion], t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[list[JacobianRow], list[Scalar]]:
+    """Return the Jacobian rows of prescribed motions, and the accelerations along them that these require.
 
     Parameters
     ----------
@@ -130,31 +129,16 @@ def driven_accelerations(
         Prescribed motions by name.
     t, q, v
         Time, positions and velocities.
-    a
-        Accelerations without drives.
-    response
-        Function that returns the change of the accelerations by a generalised force.
     """
-    from bellcrank.dynamics.loops.constrained_dynamics import sparse_inner
-
-    rows, residuals = [], []
+    rows, required = list[JacobianRow](), list[Scalar]()
     for name, motion in motions.items():
         step("motion", name)
         coordinate, target = prescribed_coordinate(m, name, q, v), prescribed_jet(name, motion, t)
-        required = _required_acceleration(target, coordinate.value, coordinate.rate)
         if all(is_zero(x) for x in coordinate.row.values()):
             raise InputError(f'motion of "{name}": no joint moves it, so its motion cannot be prescribed.')
         rows.append(coordinate.row)
-        residuals.append(required - coordinate.bias - sparse_inner(coordinate.row, a))
-    responses = [response([r.get(k, 0.0) for k in range(m.nv)]) for r in rows]
-    step("motion")
-    lam = _solve_positive_definite([[sparse_inner(r, move) for move in responses] for r in rows], residuals)
-    total, generalised = list(a), [0.0] * m.nv
-    for x, r, move in zip(lam, rows, responses, strict=True):
-        total = [p + x * s for p, s in zip(total, move, strict=True)]
-        for k, y in r.items():
-            generalised[k] = generalised[k] + x * y
-    return total, lam, generalised
+        required.append(_required_acceleration(target, coordinate.value, coordinate.rate) - coordinate.bias)
+    return rows, required
 
 
 def _required_acceleration(target: Jet, value: Scalar, rate: Scalar) -> Scalar:
@@ -225,7 +209,7 @@ def free_shares(m: Mechanism, motions: Mapping[str, Motion], y: Any) -> list[tup
         for _ in range(2):  # once more, because the first projection leaves rounding errors
             part = part - known.T @ (known @ part)
         left, size = float(np.linalg.norm(part)), float(np.linalg.norm(row))
-        # A row that is always zero is refused by `driven_accelerations`.
+        # A row that is always zero is refused by `prescribed_rows`.
         shares.append((name, left / size if size else 1.0))
         if left:
             known = np.vstack([known, part / left])
@@ -319,8 +303,8 @@ def lost_motion(
     return ""
 
 
-def _solve_positive_definite(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:
-    """Solve A x = b by elimination without pivoting: A is symmetric and positive definite."""
+def solve_positive_definite(A: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:
+    """Return x with `A` x = `b` by elimination without pivoting: `A` is symmetric and positive definite."""
     A, b, n = [list(row) for row in A], list(b), len(b)
     for k in range(n):
         for i in range(k + 1, n):

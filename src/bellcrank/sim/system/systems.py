@@ -20,7 +20,9 @@ from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.dynamics.force_field import ForceLaw
 from bellcrank.dynamics.singular_mass import check_parameter_values
 from bellcrank.errors import InputError
+from bellcrank.forces.bearings import BearingFriction
 from bellcrank.forces.element import Element
+from bellcrank.forces.latch import Latch
 from bellcrank.model import Mechanism
 from bellcrank.model.part_checks import check_values
 from bellcrank.parameters import Parameters, evaluate, expressions, has_free, replace_free
@@ -38,7 +40,7 @@ from bellcrank.sim.run_arguments import (
     named_scalars,
     real_number,
 )
-from bellcrank.sim.system import element_forces, external_forces, prescribed_motions
+from bellcrank.sim.system import element_forces, external_forces, joint_loads, latch_equations, prescribed_motions
 from bellcrank.sim.system.sampling import Sampled, as_control
 
 Control = Callable[..., Any]
@@ -77,6 +79,10 @@ class System:
         Prescribed motions by joint or FRAME.x.
     everywhere : ForceLaw, optional
         Force law that acts on every body.
+    bearings : tuple of BearingFriction
+        Bearings with friction, whose forces follow from those through their joints.
+    latches : tuple of Latch
+        Joints that events close and open.
     """
 
     mechanism: Mechanism
@@ -92,26 +98,38 @@ class System:
     elements: tuple[Element, ...] = ()
     motions: Mapping[str, prescribed_motions.Motion] = field(default_factory=dict)
     everywhere: ForceLaw | None = None
+    bearings: tuple[BearingFriction, ...] = ()
+    latches: tuple[Latch, ...] = ()
 
     @cached_property
     def parameters(self) -> Parameters:
         """Return the free parameters of all parts by name, in the order of p."""
         m = self.mechanism
         parts = (m.gravity, m.bodies, m.joints, tuple(m.frames.values()), m.loops, m.springs)
-        laws = tuple(self.wrenches.values()), self.elements, tuple(self.motions.values()), self.free
+        laws = tuple(self.wrenches.values()), self.elements, tuple(self.motions.values()), self.bearings, self.free
         return Parameters(*parts, self.actuators, self.control, self.sampled, *laws, judge=self._check_values)
 
     def _check_values(self, names: Sequence[str], p: Any, where: str) -> None:
         """Raise an InputError if values of free parameters make a body, joint or part physically impossible."""
         check_values(self.mechanism, names, p, where)
         check_parameter_values(self.mechanism, names, p, where)
-        check_parts((*self.actuators, *self.wrenches.values(), *self.elements), names, p, where)
+        check_parts((*self.actuators, *self.wrenches.values(), *self.elements, *self.bearings), names, p, where)
 
     @property
     def rigid(self) -> bool:
         """Return True for rigid bodies on joints without other parts that limit the step."""
         m = self.mechanism
-        return not (self.elements or self.motions or m.springs or m.flexible or m.outlines)
+        return not (self.elements or self.solved_elements or self.motions or m.springs or m.flexible or m.outlines)
+
+    @property
+    def solved_elements(self) -> tuple[Element, ...]:
+        """Return the elements whose forces are solved with the accelerations, in the order of their columns."""
+        return *self.latches, *self.bearings
+
+    @property
+    def commanded_latches(self) -> tuple[Latch, ...]:
+        """Return the latches that have a command."""
+        return tuple(e for e in self.latches if e.command is not None)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -134,7 +152,7 @@ class System:
     def states(self) -> tuple[StateVariable, ...]:
         """Return the state variables x: all except those of the mechanism, with their full names."""
         states = [replace(z, name=f"{a.joint}.{z.name}") for a in self.actuators for z in a.states]
-        states += [replace(z, name=f"{e.name}.{z.name}") for e in self.elements for z in e.states]
+        states += [replace(z, name=f"{e.name}.{z.name}") for e in (*self.elements, *self.latches) for z in e.states]
         return (*states, *self.control_states, *(z for c in self.sampled for z in c.variables))
 
     @property
@@ -292,13 +310,23 @@ class System:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds of forces that exist, as the last parts of their columns' names."""
-        absent = {"motion"} if self.elements else {"motion", "element"}
+        absent = {"motion"} if self.elements or self.solved_elements else {"motion", "element"}
         return tuple(kind for kind in FORCES if kind not in absent)
 
     @cached_property
     def element_units(self) -> dict[str, str]:
         """Return the columns of all force elements with their units."""
-        return element_forces.element_columns(self.mechanism, self.elements) if self.elements else {}
+        m = self.mechanism
+        columns = element_forces.element_columns(m, self.elements) if self.elements else {}
+        columns |= latch_equations.latch_columns(self.latches)
+        return columns | (joint_loads.bearing_columns(m, self.bearings) if self.bearings else {})
+
+    @property
+    def element_descriptions(self) -> dict[str, dict[str, Any]]:
+        """Return the description of each force element that a record keeps."""
+        told = {e.name: element_forces.element_description(e) for e in self.elements}
+        told |= {e.name: {"what": str(e), "frames": [e.a, e.b]} for e in self.latches}
+        return told | {e.name: joint_loads.bearing_description(self.mechanism, e) for e in self.bearings}
 
     @property
     def motion_units(self) -> dict[str, str]:
@@ -426,7 +454,7 @@ class System:
             lines.append(f"  control: {_function_name(self.control)}")
         lines += [f"  sampled every {c.every:g} s: {c.name}" for c in self.sampled]
         lines += [f"  force on {frame}: {_function_name(f)}" for frame, f in self.wrenches.items()]
-        lines += [f"  {e}" for e in self.elements]
+        lines += [f"  {e}" for e in (*self.elements, *self.solved_elements)]
         lines += [f"  motion of {name}: {_function_name(f)}" for name, f in self.motions.items()]
         if self.inputs:
             lines.append(f"  inputs: {', '.join(self.inputs)}")
@@ -480,7 +508,8 @@ def system(
     sampled : sequence of Sampled
         Controllers with their own sampling times, whose outputs are in x.
     elements : sequence of Element
-        Springs, cables, stops, gears, contacts and tyres between frames or joints (bellcrank.forces).
+        Springs, cables, stops, gears, contacts and tyres between frames or joints, friction of bearings, and latches
+        (bellcrank.forces).
     motions : mapping of str to callable, optional
         Prescribed motions: functions of t by the name of a joint or of a position of a frame ("tool.x"). The drive
         applies the necessary force, recorded as "NAME.drive".
@@ -528,10 +557,10 @@ def system(
         raise InputError(f"outputs is {outputs!r}; expected functions of (t, q, v, x, u) by name.")
     wrenches = {} if is_omitted(forces) else external_forces.checked_forces(mechanism, forces)
     by_function = _checked_actuators(mechanism, actuators), control, names, dict(outputs or {}), control_states
-    between_frames = () if is_omitted(elements) else element_forces.checked_elements(mechanism, elements)
+    between, bearings, latches = _checked_elements(mechanism, elements)
     prescribed = {} if is_omitted(motions) else prescribed_motions.checked_motions(mechanism, motions)
     body_force_law = external_forces.checked_law(mechanism, everywhere) if everywhere is not None else None
-    acting = between_frames, prescribed, body_force_law
+    acting = between, prescribed, body_force_law, bearings, latches
     checked_system = System(mechanism, *by_function, wrenches, free, defaults, controllers, *acting)
     check_unique_names("state", [s.name for s in checked_system.states])
     check_unique_names("input", checked_system.inputs)
@@ -556,6 +585,17 @@ def _checked_actuators(m: Mechanism, given: Any) -> tuple[Actuator, ...]:
         check_numbers(a, "actuators")
         check_known(f'actuator {type(a).__name__} of "{m.name}"', "joint", [a.joint], known)
     return actuators
+
+
+def _checked_elements(
+    m: Mechanism, given: Any
+) -> tuple[tuple[Element, ...], tuple[BearingFriction, ...], tuple[Latch, ...]]:
+    """Return the force elements by position and velocity, those by the force in a joint, and latches."""
+    elements = () if is_omitted(given) else element_forces.checked_elements(m, given)
+    bearings = [e for e in elements if isinstance(e, BearingFriction)]
+    latches = [e for e in elements if isinstance(e, Latch)]
+    others = tuple(e for e in elements if not isinstance(e, BearingFriction | Latch))
+    return others, joint_loads.checked_bearings(m, bearings), latch_equations.checked_latches(m, latches)
 
 
 def _checked_controllers(given: Any) -> tuple[Sampled, ...]:
