@@ -234,7 +234,10 @@ _ROWS = (
     Method("featherstone", "historical.inertial_frame", ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", "historical.inertial_frame", MASS_QUANTITIES, ANY, "bae1988"),
     # saha2001
-    Method("denoc", "denoc", FORWARD_AND_FACTORS, NO_MIMIC, "saha2003"),
+    Method(
+        "denoc", "denoc", (*FORWARD_AND_FACTORS, "inverse_dynamics", "coriolis_matrix"), NO_MIMIC, "saha2003",
+        narrower=(("coriolis_matrix", TREES),),
+    ),
     # nikravesh1989
     Method(
         "joint_coordinates", "historical.joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False,
