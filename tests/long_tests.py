@@ -75,6 +75,8 @@ ALLOWED = {
 }
 # Tests without a measured time that are surely long, by name; a star stands for the cases.
 LONG = (
+    "test_saha2001_runs.py::test_smooth_accelerations_take_the_same_steps_by_every_method",
+    "test_experiment_numbers.py::*saha-smoothness]",
     "test_looped_failures.py::test_random_starts_keep_their_energy_*",
     "test_plugins.py::test_a_change_of_any_file_of_a_package_is_seen*",
     "test_export_stack.py::test_large_machines*",

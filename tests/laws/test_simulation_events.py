@@ -19,8 +19,8 @@ from trees import close, few, random_tree, trees
 G = 9.81
 ADAPTIVE = sorted(name for name, i in INTEGRATORS.items() if i.adaptive)
 # Errors add up: a tolerance applies to one step; a run of some dozen steps stays within this factor. Measured: 5, 100,
-# 140, 2.
-ADDS_UP = {"dopri5": 20, "rkf45": 300, "abm4": 400, "rodas4": 10}
+# 70, 140, 25, 2.
+ADDS_UP = {"dopri5": 20, "rkf45": 300, "abm2": 400, "abm4": 400, "adams": 400, "rodas4": 10}
 WAYS: list[tuple[str, dict[str, Any]]] = [
     ("rk4", {"step": 0.01}),
     ("euler", {"step": 0.001}),
@@ -29,6 +29,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
     ("dopri5", {"tolerance": 1e-9}),
     ("rkf45", {"tolerance": 1e-9}),
     ("abm4", {"tolerance": 1e-9}),
+    ("adams", {"tolerance": 1e-9}),
     ("rodas4", {"tolerance": 1e-9}),
     ("midpoint", {"step": 0.01}),
 ]

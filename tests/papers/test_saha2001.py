@@ -18,11 +18,14 @@ import numpy as np
 import pytest
 
 from bellcrank import kernel, zoo
-from bellcrank.dynamics import crba, denoc, rnea
+from bellcrank.build import graphs
+from bellcrank.dynamics import crba, denoc, kinematics, rnea
+from bellcrank.dynamics.tree_sweeps import poses
 from bellcrank.model import Mechanism
 from bellcrank.papers.operation_counts import (
     PUBLISHED_COUNTS,
     PublishedCount,
+    chain,
     compare_counts,
     parse_polynomial,
     published,
@@ -266,3 +269,51 @@ def test_the_force_vector_is_inverse_dynamics_at_rest() -> None:
     q, v, f = state(m, 4)
     phi = (np.array(f) - np.array(rnea.inverse_dynamics(m.tree, q, v, [0.0] * 6))).tolist()
     close(denoc.accelerations(m.tree, q, phi), denoc.forward_dynamics(m.tree, q, v, f), 1e-10)
+
+
+# -- inverse dynamics and the convective matrix
+
+
+def orthogonal_complement(m: Mechanism, q: Array) -> tuple[Array, list[Array]]:
+    """Return N_l N_d of (2) at the mass centres, and the axes of each body, in world axes."""
+    rows, axes = [], []
+    for link, (R, _) in zip(m.tree.links, poses(m.tree, q.tolist()), strict=True):
+        J = np.array(kinematics.jacobian(m.tree, q.tolist(), link.name), float)  # linear, then angular
+        A = np.array([list(row) for row in R.rows], float)
+        arm = A @ (np.array([*link.inertia.centre], float) - np.array([*m.tree.frames[link.name][2]], float))
+        rows += [J[3:], J[:3] + np.cross(J[3:], arm, axis=0)]
+        axes.append(A)
+    return np.vstack(rows), axes
+
+
+@pytest.mark.parametrize("name", ["stanford", "puma600"])
+def test_inverse_dynamics_and_C_are_projections_by_the_complement(name: str) -> None:
+    """C = N^T (M N' + W M N), with N' as a difference; the moments of W are Omega I or Omega (I - tr(I)/2 1)."""
+    m = zoo.load(name)
+    q, v, a = (np.array(x, float) for x in state(m, 3))
+    e = 1e-5
+    N, axes = orthogonal_complement(m, q)
+    dN = (orthogonal_complement(m, q + e * v)[0] - orthogonal_complement(m, q - e * v)[0]) / (2 * e)
+    (M, *W), weight = (np.zeros((len(N), len(N))) for _ in range(3)), np.zeros(len(N))
+    for i, (link, R) in enumerate(zip(m.tree.links, axes, strict=True)):
+        I, w = R @ np.array([[*row] for row in link.inertia.I_centre.rows], float) @ R.T, N[6 * i : 6 * i + 3] @ v
+        Omega = np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+        k, three = 6 * i, slice(6 * i, 6 * i + 3)
+        M[three, three], M[k + 3 : k + 6, k + 3 : k + 6] = I, link.inertia.m * np.eye(3)
+        W[0][three, three] = Omega @ I
+        W[1][three, three] = Omega @ (I - np.trace(I) / 2 * np.eye(3))
+        weight[k + 3 : k + 6] = link.inertia.m * np.array(m.gravity)
+    rate, product, particles = (N.T @ x for x in (M @ dN, W[0] @ N, W[1] @ N))
+    C = np.array(denoc.coriolis_matrix(m.tree, q.tolist(), v.tolist()), float)
+    size = np.abs(C).max()
+    close(C, rate + particles, 1e-8 * size)
+    close(C @ v, (rate + product) @ v, 1e-8 * size)
+    assert np.abs(C - (rate + product)).max() > 1e-3 * size  # the matrices differ, their forces do not
+    tau = N.T @ (M @ (N @ a + dN @ v) + W[0] @ N @ v - weight)
+    close(denoc.inverse_dynamics(m.tree, *(x.tolist() for x in (q, v, a))), tau, 1e-8 * np.abs(tau).max())
+
+
+def test_inverse_dynamics_is_linear_in_the_number_of_joints() -> None:
+    """The paper prints no count for it; each further joint costs as much as the one before."""
+    counts = [graphs.graph(chain(n), "inverse_dynamics", "denoc").count().arithmetic for n in (6, 7, 8, 9)]
+    assert set(np.diff(counts)) == {183}

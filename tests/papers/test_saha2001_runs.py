@@ -9,7 +9,8 @@ import pytest
 from reruns import rerun
 
 import bellcrank as bc
-from bellcrank.papers import explicit_3r, saha
+from bellcrank.build import graphs
+from bellcrank.papers import explicit_3r, saha, smoothness
 from bellcrank.papers.open_loop import desired_motion
 
 
@@ -59,6 +60,30 @@ def test_scan_changes_one_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     moves = {round(y - nominal[n], 9) for n, x in given.items() if "com" in n or "point" in n for y in x}
     assert factors == {0.5, 1.0, 2.0}
     assert moves == {-0.3, -0.1, 0.0, 0.1, 0.3}
+
+
+def test_noise_of_accelerations_is_that_of_rounding() -> None:
+    """In float32 it is the difference from float64, and a jump on the line is far more than any noise."""
+    arm = saha.ArmExperiment(bc.zoo.puma_saha(), (0.0,) * 6, (np.pi,) * 6)
+    states, m = smoothness.exact_line(arm), arm.mechanism
+    for method in ("denoc", "crba", "absolute"):
+        elements = [x[:, k] for x in states for k in range(6)]
+        graph = graphs.graph(m, "forward_dynamics", method)
+        exact, coarse = (np.array(graph.flat([x.astype(t) for x in elements]), float) for t in (np.float64, np.float32))
+        error = (coarse - exact).std(axis=1).max() / (np.finfo(np.float32).eps * np.abs(exact).max())
+        found = smoothness.rounding_noise(m, method, states, np.float32)
+        assert 0.4 * error < found < 1.2 * error
+    q, v, tau = states
+    jump = np.where(np.arange(len(tau))[:, None] < 512, tau, tau * (1 + 2.0**-10))
+    assert smoothness.rounding_noise(m, "denoc", (q, v, jump), np.float64) > 1e6
+
+
+def test_smooth_accelerations_take_the_same_steps_by_every_method() -> None:
+    found = rerun("saha-smoothness")
+    assert found["PUMA robot: fewest steps of a method, over most"].ours == "1"
+    for table in found.tables:
+        double, single = ([float(row[column]) for row in table.rows] for column in (3, 4))
+        assert all(0.4 < a / b < 2.5 for a, b in zip(single, double, strict=True))  # in units of each type
 
 
 def test_planar_arm_matches_its_explicit_equations() -> None:

@@ -56,6 +56,7 @@ def simulate(
     plot: Annotated[Path | None, option("FILE", "Draw: .png .svg .pdf")] = None,
     columns: Annotated[str, option("A,B", "Columns to draw.")] = "",
     report: Annotated[Path | None, option("PAGE", "Write a page that replays the run.")] = None,
+    rates: Annotated[bool, typer.Option("--rates", help="Also record accelerations and rates of all states.")] = False,
     json: options.JsonOpt = False,
 ) -> None:
     """Run a mechanism and record it.
@@ -92,6 +93,8 @@ def simulate(
     else:
         interrupted = False
     run = _with_forces(run, setup.system)
+    if rates:
+        run = run.including(*(f"{n}.a" for n in m.columns[1]), *run.rate_names)
     written = _write_outputs(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
     if json:
         screen.data(_json_data(run, scenario, written))

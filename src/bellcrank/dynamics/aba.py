@@ -31,7 +31,7 @@ other, last first. "auto" does not select this method for mimic joints by itself
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from bellcrank.dynamics.tree_sweeps import (
     BodyRecursion,
     Exchange,
     FromParent,
+    LinkShare,
     Send,
     SendInwards,
     Sum,
@@ -52,10 +53,11 @@ from bellcrank.dynamics.tree_sweeps import (
     subspace_motion,
     sweep,
 )
+from bellcrank.model.flexible_body import FlexibleBody
 from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.inertia import ArticulatedInertia, Inertia, articulated_inertia
-from bellcrank.spatial.moves import Transform
+from bellcrank.spatial.moves import Move, Transform
 from bellcrank.spatial.vector import AT_REST, NO_FORCE, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, SymMat, Vec
 
 
@@ -143,7 +145,7 @@ def body_acceleration(body: Body, still: bool = False) -> Generator[Exchange, An
     subtree.add_velocity_terms(before)
     for k in reversed(share.ends):
         subtree.eliminate(k)
-    subtree.release_joint(body, S, driven)
+    subtree.release_joint(link, share, S, driven)
     yield SendInwards(lambda: subtree.in_parent_frame(link, X, behind))
     gravity = ZERO if still else body.ground.gravity
     A, a = yield FromParent((Motion(ZERO, -gravity), [0.0] * share.slots))
@@ -303,19 +305,20 @@ class Subtree:
         self.pA = self.pA + self.IA @ c
         o.u = [x - c.dot(F) for x, F in zip(o.u, o.F, strict=True)]
 
-    def release_joint(self, body: Body, S: Sequence[Motion], driven: Vector) -> None:
+    def release_joint(self, link: Link, share: LinkShare, S: Sequence[Motion], driven: Vector) -> None:
         """Open or eliminate the axes of a joint, the last one first.
 
         Parameters
         ----------
-        body
-            The body.
+        link
+            Joint and its body.
+        share
+            Its share of shared coordinates.
         S
             The axes.
         driven
             Drive and passive force along each of them.
         """
-        link, share = body.link, body.share
         for axis in reversed(range(len(S))):
             k = share.axes[axis]
             if k < 0:
@@ -404,7 +407,7 @@ class Subtree:
 
         self.forward_steps.append(solved)
 
-    def in_parent_frame(self, link: Link, X: Transform, c: Motion) -> Iterator[ArticulatedInertia | Force | OpenTerms]:
+    def in_parent_frame(self, link: Link, X: Transform | Move, c: Motion) -> Iterator[Any]:
         """Yield inertia, bias force and open terms in the parent's frame.
 
         Parameters
@@ -444,15 +447,45 @@ def add_initial_modes(body: Body, w: Any, subtree: Subtree) -> None:
     subtree
         Subtree to which they are added.
     """
-    modes, slots, q, v = body.modes, body.share.modes, body.q, body.v
-    if modes is None:
-        return
-    force, needed = modes.newton_euler(q, v, [0.0] * len(v), Acceleration(w, ZERO, ZERO))
-    subtree.pA = subtree.pA + force
-    elastic = modes.passive(q, v) if body.passive else [0.0] * len(needed)
+    if body.modes is not None:
+        elastic = body.modes.passive(body.q, body.v) if body.passive else [0.0] * len(body.share.modes)
+        add_modes(subtree, body.modes, body.share.modes, body.q, body.v, Acceleration(w, ZERO, ZERO), elastic)
+
+
+def add_modes(
+    subtree: Subtree,
+    modes: FlexibleBody,
+    slots: Sequence[int],
+    q: Vector,
+    v: Vector,
+    m: Acceleration,
+    elastic: Vector,
+    moved: Callable[[Force], Force] = lambda f: f,
+) -> None:
+    """Add the initial terms of the modes of a flexible body.
+
+    Parameters
+    ----------
+    subtree
+        Subtree to which they are added.
+    modes
+        The flexible body.
+    slots
+        Slots of its modes.
+    q, v
+        Positions and velocities.
+    m
+        Acceleration of its frame F where the acceleration of the subtree is zero.
+    elastic
+        Elastic and damping force on each mode.
+    moved
+        Moves a force about F to the point to which the subtree refers.
+    """
+    force, needed = modes.newton_euler(q, v, [0.0] * len(v), m)
+    subtree.pA = subtree.pA + moved(force)
     rows = zip(slots, modes.modal_momentum(q), elastic, needed, strict=True)
     for i, (k, F, resisted, need) in enumerate(rows):
-        subtree.open_terms.F[k], subtree.open_terms.u[k] = F, resisted - need
+        subtree.open_terms.F[k], subtree.open_terms.u[k] = moved(F), resisted - need
         for j, l in enumerate(slots[: i + 1]):
             subtree.open_terms.add(k, l, modes.M[i][j])
 

@@ -113,6 +113,16 @@ MASSIVE = MechanismClass(
     "mimic joints, flexible bodies and free armatures are not supported, and every body needs mass and extent in all "
     "directions",
 )
+MASSIVE_BODIES = MechanismClass(
+    "trees, massive bodies",
+    lambda tree: (
+        not tree.has_mimics
+        and all(m or link.kind.name == "modal" for m, link in zip(tree.invertible, tree.links, strict=True))
+        and not has_free([link.armature for link in tree.links])
+    ),
+    "mimic joints and free armatures are not supported, and every body that is not a node of another one needs mass "
+    "and extent in all directions",
+)
 LOOPS = MechanismClass("loops", lambda tree: bool(tree.loops), "the mechanism has no loops")
 UNSPRUNG = MechanismClass(
     "trees, couplings",
@@ -237,18 +247,21 @@ _ROWS = (
     Method("featherstone", "historical.inertial_frame", ("forward_dynamics",), TREES, "featherstone1983"),
     Method("bae_hwang", "historical.inertial_frame", MASS_QUANTITIES, ANY, "bae1988"),
     # saha2001
-    Method("denoc", "denoc", FORWARD_AND_FACTORS, NO_MIMIC, "saha2003"),
+    Method(
+        "denoc", "denoc", (*FORWARD_AND_FACTORS, "inverse_dynamics", "coriolis_matrix"), NO_MIMIC, "saha2003",
+        narrower=(("coriolis_matrix", TREES),),
+    ),
     # nikravesh1989
     Method(
         "joint_coordinates", "historical.joint_coordinates", FORWARD_MASS_BIAS, ANY, "nikravesh1989", regrouped=False,
     ),
     Method(
-        "joint_coordinates_recursive", "historical.joint_coordinates:recursive_forward_dynamics", ("forward_dynamics",),
-        TREES, "wehage1988", regrouped=False,
+        "joint_coordinates_recursive", "historical.joint_coordinates_recursive", ("forward_dynamics",), NO_MIMIC,
+        "wehage1988", regrouped=False, bends=True,
     ),
     Method(
-        "absolute", "historical.absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE,
-        "nikravesh1988", regrouped=False,
+        "absolute", "historical.absolute_coordinates", ("forward_dynamics", "reactions", "multipliers"), MASSIVE_BODIES,
+        "nikravesh1988", regrouped=False, bends=True,
     ),
     # fijany1989; its original composite-body method is that of Walker and Orin, so ocrb and walker_orin share a file
     Method("oke", "historical.mass_matrix.kane:oke", MASS_QUANTITIES, ANY, "kane1983", regrouped=False),

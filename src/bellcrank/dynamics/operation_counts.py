@@ -23,7 +23,7 @@ WORK: dict[str, dict[str, Rates]] = {
         "absolute": (-1037.0, 1242.0, 0.0, 0.0),
         "newton_euler_symbolic": (-274.0, 186.0, 46.0, 7.0),
     },
-    "inverse_dynamics": {"rnea": (-230.0, 157.0, 0.0, 0.0)},
+    "inverse_dynamics": {"rnea": (-230.0, 157.0, 0.0, 0.0), "denoc": (-267.0, 183.0, 0.0, 0.0)},
     "forward_dynamics_derivatives": {"derivatives": (2962.74, -1080.63, 411.8, 0.0)},
     "inverse_dynamics_derivatives": {"derivatives": (-687.76, 250.37, 130.8, 0.0)},
     "mass_matrix": {
@@ -57,7 +57,7 @@ WORK: dict[str, dict[str, Rates]] = {
     },
     "gravity_torque": {"rnea": (-65.0, 32.0, 0.0, 0.0), "newton_euler_symbolic": (-110.0, 46.0, 7.0, 0.0)},
     "coriolis_torque": {"rnea": (-253.0, 156.0, 0.0, 0.0), "newton_euler_symbolic": (-293.0, 206.0, 24.0, 0.0)},
-    "coriolis_matrix": {"coriolis": (-353.95, 90.18, 83.73, 0.0)},
+    "coriolis_matrix": {"denoc": (-367.03, 73.35, 91.89, 0.0), "coriolis": (-353.95, 90.18, 83.73, 0.0)},
     "reactions": {
         "reactions": (-900.0, 591.0, 0.0, 0.0),
         "absolute": (-999.0, 1204.0, 0.0, 0.0),

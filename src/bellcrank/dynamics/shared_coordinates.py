@@ -111,7 +111,9 @@ def with_carriers(tree: Tree) -> tuple[Tree, list[int]]:
                 links.append(replace(CARRIER, parent=places[i]))
             nodes_on[body.v_index] = len(links) - 1
             flexible.append(replace(body, link=len(links) - 1))
-    return replace(tree, links=tuple(links), flexible=tuple(flexible)), [places[i] for i in range(len(tree.links))]
+    frames = {name: (places[i] if i >= 0 else -1, R, p) for name, (i, R, p) in tree.frames.items()}
+    carried = replace(tree, links=tuple(links), flexible=tuple(flexible), frames=frames)
+    return carried, [places[i] for i in range(len(tree.links))]
 
 
 def collect_shared_coordinates(tree: Tree, unlimited: bool = False) -> SharedCoordinates | None:

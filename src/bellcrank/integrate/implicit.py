@@ -244,4 +244,5 @@ RODAS4 = Integrator(
     source="E. Hairer, G. Wanner. Solving Ordinary Differential Equations II: Stiff and Differential-Algebraic "
     "Problems, 2nd edition. Springer, 1996, IV.7.",
     step=_rodas_step,
+    error_power=4.0,
 )

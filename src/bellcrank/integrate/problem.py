@@ -115,6 +115,7 @@ class Step:
     memory: State  # input of the next step
     dense: list[State]  # y(t + s h) for s in [0, 1] as a polynomial: dense[k] multiplies s**k
     rough: State | None = None  # by component, a rough upper bound: the difference of two stages of the step
+    power: Scalar | None = None  # power of h with which the error decreases; None: that of the method
 
 
 def zero_memory(problem: Problem) -> int:
@@ -146,6 +147,7 @@ class Integrator:
     begin: Callable[[Problem, Scalar, State, Scalar], State] = empty_memory  # (problem, t, y, h) -> first memory
     # (problem, memory, ratio) -> memory after h became ratio h.
     rescale: Callable[[Problem, State, Scalar], State] = unscaled_memory
+    error_power: float = 5.0  # power of h with which the error estimate decreases
 
 
 def weighted_sum(weights: Sequence[Scalar], states: Sequence[State]) -> State:

@@ -196,6 +196,7 @@ TABLE = {
         ("schaefer1992", "3, 5", "Three strategies; the Stanford arm on three transputers", "schaefer:tables"),
     ),
     "Saha 2001": (
+        ("saha-smoothness", "1", "Rounding noise of accelerations, by method", "smoothness:run"),
         ("saha-planar", "4", "Planar arm against its explicit equations", "saha:run_planar_arm"),
         ("saha-stanford", "4", "Stanford arm, free fall and forced", "saha:run_stanford"),
         ("saha-puma", "4", "PUMA robot, free fall and forced", "saha:run_puma"),

@@ -85,6 +85,18 @@ def _numbers(name: str, values: Any) -> Array:
         raise InputError(f"{name} is {brief(values)}; expected an array of real numbers.") from None
 
 
+def rate_column_name(name: str) -> str:
+    """Return the name of the column of the rate of the state `name`."""
+    return f"d({name})/dt"
+
+
+def rate_unit(unit: str) -> str:
+    """Return the unit of the rate of a quantity in `unit`."""
+    if unit in ("", "1"):
+        return "1/s"
+    return unit[:-2] + "/s^2" if unit.endswith("/s") else f"{unit}/s"
+
+
 def state_columns(mechanism: Mechanism, t: Any, **arrays: Any) -> dict[str, Column]:
     """Return the columns of a state: "t", "boom.q", "boom.v", ...
 

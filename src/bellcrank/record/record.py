@@ -164,6 +164,15 @@ class Record:
         """
         return self._replaced({**self._stored, **{name: self.column(name) for name in names}})
 
+    @property
+    def rate_names(self) -> tuple[str, ...]:
+        """Names of the columns of the rates of all states, "d(boom.q)/dt" and so on.
+
+        `run.including(*run.rate_names)` stores them. A record from a file has those that were stored.
+        """
+        known, states = {*self.names}, [name for kind in "qvx" for name in self._elements(kind)]
+        return tuple(name for name in map(contents.rate_column_name, states) if name in known)
+
     def noting(self, facts: Mapping[str, Any]) -> Record:
         """Return a record with additional provenance.
 

@@ -34,7 +34,7 @@ class Solver:
     step : float, optional
         Fixed step, s (default 1 ms); with a tolerance, the first step.
     tolerance : float, optional
-        Error tolerance; the integrator then chooses its steps (rkf45, dopri5, abm4, rodas4; default 1e-6).
+        Error tolerance; the integrator then chooses its steps (rkf45, dopri5, abm2, abm4, adams, rodas4; default 1e-6).
     max_steps : int, optional
         Largest number of steps, repeated ones included, of a run with adaptive steps or events (default: a million, and
         100,000 for each second); the run then ends with the reason "too many steps".

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.dynamics.historical.free_bodies import PlacedBody, centre_to_centre, is_zero_vector
 from bellcrank.dynamics.ltl_factorisation import Rows
 from bellcrank.dynamics.tree_sweeps import Vector, passive_torque
-from bellcrank.model.tree import Tree
+from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, step
 from bellcrank.spatial.moves import FullRotation
 from bellcrank.spatial.vector import AXES, IDENTITY, NO_FORCE, ZERO, Force, Motion, SymMat, weighted_sum
@@ -30,7 +31,7 @@ class ConstraintRow:
     """One row of D."""
 
     joint: int
-    T: dict[int, Force]  # keyed by body, about its centre
+    T: dict[int, Any]  # keyed by body: a Force about its centre, or that of a deformable body
     E: Scalar = 0.0
 
 
@@ -45,6 +46,12 @@ class Mobility:
         return Motion(self.J @ f.ang, f.lin * self.m)
 
 
+def mobility(link: Link, body: PlacedBody) -> Mobility:
+    """Return the mobility of the `body` of a `link`."""
+    step("1/M", link.name)
+    return Mobility(FullRotation(body.A).up_sym(link.inertia.I_centre.inverse), 1.0 / body.M.m)
+
+
 def mobilities(tree: Tree, bodies: Sequence[PlacedBody]) -> list[Mobility]:
     """Return the mobility of every body.
 
@@ -55,11 +62,7 @@ def mobilities(tree: Tree, bodies: Sequence[PlacedBody]) -> list[Mobility]:
     bodies
         Bodies, as `place_bodies` returns them.
     """
-    body_mobilities = []
-    for link, body in zip(tree.links, bodies, strict=True):
-        step("1/M", link.name)
-        body_mobilities.append(Mobility(FullRotation(body.A).up_sym(link.inertia.I_centre.inverse), 1.0 / body.M.m))
-    return body_mobilities
+    return [mobility(link, body) for link, body in zip(tree.links, bodies, strict=True)]
 
 
 def constraints(tree: Tree, q: Vector, bodies: Sequence[PlacedBody]) -> tuple[list[ConstraintRow], list[list[Force]]]:
@@ -78,6 +81,9 @@ def constraints(tree: Tree, q: Vector, bodies: Sequence[PlacedBody]) -> tuple[li
     W: list[list[Force]] = []
     for j, (link, body) in enumerate(zip(tree.links, bodies, strict=True)):
         step("D", link.name)
+        if link.kind.name == "modal":  # nodes move with their bodies: deformable_bodies.py
+            W.append([])
+            continue
         working, idle = link.kind.forces(link.coordinates(q))
         W.append([body.force(w) for w in working])
         D += [ConstraintRow(j, on_both_bodies(tree, bodies, j, T)) for T in _along_common_axes(body, idle)]
@@ -135,7 +141,8 @@ def drive_forces(tree: Tree, q: Vector, v: Vector, tau: Vector, W: Sequence[Sequ
     joint_drives, passive = [], passive_torque(tree, q, v)
     for link, working in zip(tree.links, W, strict=True):
         step("drive", link.name)
-        joint_drives.append(weighted_sum(working, (tau[k] + passive[k] for k in link.v_index), NO_FORCE))
+        felt = [tau[k] + passive[k] for k in link.v_index] if working else []
+        joint_drives.append(weighted_sum(working, felt, NO_FORCE))
     return joint_drives
 
 
@@ -164,7 +171,7 @@ def add_joint_forces(
 
 
 def multiplier_equations(
-    tree: Tree, D: Sequence[ConstraintRow], inverse: Sequence[Mobility], x: Sequence[Motion], rate: Vector
+    tree: Tree, D: Sequence[ConstraintRow], inverse: Any, x: Any, rate: Vector
 ) -> tuple[Rows, list[Scalar]]:
     """Return the lower triangle of D M^-1 D^T + E, and rate - D x.
 
@@ -175,9 +182,9 @@ def multiplier_equations(
     D
         Constraint rows.
     inverse
-        Mobility of each body.
+        Mobility of each body by index, for the type of force in the rows.
     x
-        Acceleration of each free body.
+        Acceleration of each free body by index, likewise.
     rate
         Right-hand side of each row.
     """

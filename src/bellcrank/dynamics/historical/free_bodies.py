@@ -12,7 +12,7 @@ Common axes are those of the internal ground frame, in which the gravity of a Tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.dynamics.historical.inertial_frame import inertial_poses
@@ -21,7 +21,7 @@ from bellcrank.model.tree import Link, Tree
 from bellcrank.scalar import Scalar, is_zero, step
 from bellcrank.spatial.inertia import Inertia
 from bellcrank.spatial.moves import FullRotation, Shift
-from bellcrank.spatial.vector import NO_MOTION, ZERO, Force, Mat, Motion, Vec, vec
+from bellcrank.spatial.vector import AXES, NO_MOTION, ZERO, Acceleration, Force, Mat, Motion, Vec, vec
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +42,21 @@ class PlacedBody:
         """Express a force `f` in F about its origin in common axes about the centre of mass."""
         f = f.rotated(self.A)
         return Force(f.ang - self.d.cross(f.lin), f.lin)
+
+    def frame_acceleration(self, w: Vec, dv: Motion, gravity: Vec) -> Acceleration:
+        """Return the acceleration of F less gravity, in its axes.
+
+        Parameters
+        ----------
+        w
+            Angular velocity of the body.
+        dv
+            Acceleration of its centre.
+        gravity
+            Acceleration due to gravity.
+        """
+        origin = dv.lin - dv.ang.cross(self.d) - w.cross(w.cross(self.d)) - gravity
+        return Acceleration(self.A.T @ w, self.A.T @ dv.ang, self.A.T @ origin)
 
 
 def place_bodies(tree: Tree, q: Vector, v: Vector | None = None, common: bool = False) -> list[PlacedBody]:
@@ -80,9 +95,18 @@ def place_bodies(tree: Tree, q: Vector, v: Vector | None = None, common: bool = 
 
 
 def _spans_all_directions(S: list[Motion]) -> bool:
-    """Return True if the columns are all three rotations, or all three translations, or both."""
-    turns, slides = sum(is_zero_vector(s.lin) for s in S), sum(is_zero_vector(s.ang) for s in S)
-    return turns in (0, 3) and slides in (0, 3) and turns + slides == len(S)
+    """Return True if the columns are the rotations about the axes of F, the translations along them, or both."""
+    triples = [S[c : c + 3] for c in range(0, len(S), 3)]
+    return all(
+        _are_axes([s.ang, s.lin] for s in three) or _are_axes([s.lin, s.ang] for s in three) for three in triples
+    )
+
+
+def _are_axes(pairs: Iterable[Sequence[Vec]]) -> bool:
+    """Return True if the first vectors of the `pairs` are the three axes, and the second ones are zero."""
+    first, second = zip(*pairs, strict=True)
+    same = len(first) == 3 and all(is_zero_vector(x - e) for x, e in zip(first, AXES, strict=True))
+    return same and all(map(is_zero_vector, second))
 
 
 def is_zero_vector(x: Vec) -> bool:

@@ -349,7 +349,7 @@ def acceptance_and_ratio(
         Relative and absolute tolerance.
     """
     err = _error_norm(result.error or [], y, result.y, rtol, atol)
-    power = 4.0 if integrator.stiff else 5.0  # of h, with which the estimate goes
+    power = integrator.error_power if result.power is None else result.power
     ratio = SAFETY_FACTOR * exp(log(maximum(err, 1e-10)) * (-1.0 / power))
     if integrator.rescale is not unscaled_memory:
         # Rescaling a memory that depends on h loses accuracy: keep the step, or double it.

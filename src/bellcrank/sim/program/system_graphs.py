@@ -524,6 +524,19 @@ class Dynamics(ABC):
 
         return self._with_sensitivities(self.trace("outputs", seen, self._plain_arguments))
 
+    @cached_property
+    def state_rates(self) -> Graph:
+        """(t, y, u, p) -> rates of the states of the system, with accelerations that are valid in any row."""
+        s = self.system
+
+        def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
+            y = list(y)
+            tau, _ = s.forces(t, y, s.commanded(t, y, u)[0])
+            a = self.motion_accelerations(t, y, s.pushed(t, y, tau), shown=True)[0]
+            return {"rate": self.rate(t, y, u, a)[: self.plain_size - len(self.integrals)]}
+
+        return self.trace("state_rates", seen, self._plain_arguments)
+
     def columns_graph(self, names: Sequence[str]) -> Graph:
         """Return the graph (t, y, u, p) -> columns `names` of the record, followed by their derivatives."""
 

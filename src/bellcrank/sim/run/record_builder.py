@@ -20,7 +20,7 @@ from bellcrank.graph import Layout
 from bellcrank.graph.program import EVENT, FINISHED, NOT_CLOSED, NOT_FINITE, REPARTITION, RUNNING, TOO_MANY, TOO_SMALL
 from bellcrank.integrate import Integrator
 from bellcrank.record import Column, Record, Stops
-from bellcrank.record.contents import state_columns
+from bellcrank.record.contents import rate_column_name, rate_unit, state_columns
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.summary import EMPTY_SUMMARY, Summary
 from bellcrank.sim.program.system_graphs import Dynamics, sensitivity_name
@@ -521,18 +521,30 @@ def _stops(o: Outcome) -> Stops:
 
 
 class _DerivedColumns:
-    """Columns derived from the state: accelerations, forces, commands, and outputs of the user."""
+    """Columns derived from the state: accelerations, forces, commands, outputs of the user, and rates of all states."""
 
     def __init__(self, o: Outcome, t: Array, y: Array, u: Array | None) -> None:
-        self.ports, p = o.dynamics.ports, o.row_parameters
-        self.arguments, self.names = {"t": t, "y": y, "u": u, "p": p}, list(self.ports.columns)
+        self.dynamics, self.ports, p = o.dynamics, o.dynamics.ports, o.row_parameters
+        self.arguments = {"t": t, "y": y, "u": u, "p": p}
+        elements = self.dynamics.elements[: self.dynamics.plain_size - len(self.dynamics.integrals)]
+        self.elements = {rate_column_name(name): name for name in elements}
+        self.names = [*self.ports.columns, *self.elements]
 
     @cached_property
     def values(self) -> dict[str, Array]:
         graph = self.ports.outputs
         return graph.evaluate(**{key: self.arguments[key] for key in graph.inputs})
 
+    @cached_property
+    def rates(self) -> Array:
+        graph, y = self.dynamics.state_rates, self.arguments["y"]
+        arguments = {**self.arguments, "y": None if y is None else y[..., : self.dynamics.plain_size]}
+        return graph.evaluate(**{key: arguments[key] for key in graph.inputs})["rate"]
+
     def column(self, name: str) -> Column | None:
+        if name in self.elements:
+            unit = rate_unit(self.ports.units.get(self.elements[name], ""))
+            return Column(name, unit, self.rates[..., list(self.elements).index(name)])
         if name not in self.ports.columns:
             return None
         key, i = self.ports.columns[name]
