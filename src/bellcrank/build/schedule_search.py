@@ -85,18 +85,17 @@ class SearchResult:
 
 
 @dataclass(frozen=True)
-class _Variant:
-    """A traced method with one frame of projection."""
+class Variant:
+    """A graph to be scheduled, with the name of its method and its frame of projection."""
 
-    method: Method
+    method: str
     projection: str
     graph: Graph
-    bound: float
 
-    @property
-    def candidate(self) -> Candidate:
-        """The variant before any size of tasks is examined."""
-        return Candidate(self.method.name, self.projection, "", 0, self.graph.count().arithmetic, self.bound)
+    def candidate(self, machine: Machine) -> Candidate:
+        """Return the candidate for a `machine`, before any size of tasks is examined."""
+        bound = max(self.graph.work(machine.cost) / machine.processors, self.graph.span(machine.cost))
+        return Candidate(self.method, self.projection, "", 0, self.graph.count().arithmetic, bound)
 
 
 def search(
@@ -119,23 +118,48 @@ def search(
     """
     with progress_bar(f"schedules of {request.quantity}", progress, "") as update:
         show = update or (lambda share: None)
-        variants, omitted = _traced(mechanism, request, machine, show)
-        trials = _Trials(machine, level, variants)
-        trials.screen(show)
-        trials.improve(show)
+        variants, omitted = _traced(mechanism, request, show)
+        return shortest(variants, machine, level, show, omitted)
+
+
+def shortest(
+    variants: Sequence[Variant],
+    machine: Machine,
+    level: str = "auto",
+    show: Callable[[float], None] = lambda share: None,
+    omitted: Sequence[Candidate] = (),
+) -> SearchResult:
+    """Return the shortest schedule of several graphs.
+
+    Parameters
+    ----------
+    variants
+        The graphs.
+    machine
+        The machine.
+    level
+        "cluster", "node", or "auto" for all sizes.
+    show
+        Function of the share done.
+    omitted
+        Further candidates to list, which are not tried.
+    """
+    trials = _Trials(machine, level, variants)
+    trials.screen(show)
+    trials.improve(show)
     return trials.result(omitted)
 
 
 def _traced(
-    mechanism: Mechanism, request: Request, machine: Machine, show: Callable[[float], None]
-) -> tuple[list[_Variant], list[Candidate]]:
+    mechanism: Mechanism, request: Request, show: Callable[[float], None]
+) -> tuple[list[Variant], list[Candidate]]:
     """Return the variants of all methods within the limit of work, and candidates for the others."""
     strategy = graphs.checked_strategy(mechanism, request)
     plans = {p.method.name: p for p in strategy.plans}  # those that a kernel would choose from: traced in any case
     required = set(plans)
     if all(p.form == policy.STRAIGHT for p in strategy.plans) and not strategy.dropped:
         plans |= {m.name: policy.plan(mechanism, request, m) for m in _accurate_methods(mechanism, request)}
-    variants: list[_Variant] = []
+    variants: list[Variant] = []
     omitted: list[Candidate] = []
     traced = 0.0
     order = sorted(plans.values(), key=lambda p: (p.method.name not in required, p.work, p.method.name))
@@ -143,7 +167,7 @@ def _traced(
         if traced + plan.work > MAX_TRACED_OPERATIONS and plan.method.name not in required:
             omitted.append(Candidate(plan.method.name, "", "", 0, round(plan.work), 0.0, None, BY_LIMIT))
             continue
-        for variant in _variants(mechanism, request, plan, machine):
+        for variant in _variants(mechanism, request, plan):
             variants.append(variant)
             traced += variant.graph.count().arithmetic
         show(TRACING_SHARE * (k + 1) / len(order))
@@ -160,13 +184,12 @@ def _accurate_methods(mechanism: Mechanism, request: Request) -> list[Method]:
     return accurate_methods(mechanism, able)
 
 
-def _variants(mechanism: Mechanism, request: Request, plan: policy.Plan, machine: Machine) -> Iterator[_Variant]:
+def _variants(mechanism: Mechanism, request: Request, plan: policy.Plan) -> Iterator[Variant]:
     """Yield the graphs of a method, one for each frame of projection."""
     for projection in plan.method.projections or ("",):
         by = plan.method.projected(projection) if projection else plan.method
         graph = graphs.flat_graph(graphs.trace_plan(mechanism, request, replace(plan, method=by)))
-        bound = max(graph.work(machine.cost) / machine.processors, graph.span(machine.cost))
-        yield _Variant(plan.method, projection, graph, bound)
+        yield Variant(plan.method.name, projection, graph)
 
 
 @dataclass
@@ -181,39 +204,32 @@ class _Trial:
 class _Trials:
     """Branch and bound over variants and sizes of tasks."""
 
-    def __init__(self, machine: Machine, level: str, variants: Sequence[_Variant]) -> None:
+    def __init__(self, machine: Machine, level: str, variants: Sequence[Variant]) -> None:
         self.machine, self.level = machine, level
-        self.leanest = min(variants, key=lambda v: v.candidate.operations)
-        others = [v for v in variants if v is not self.leanest]
-        self.variants = [self.leanest, *sorted(others, key=lambda v: (v.bound, v.candidate.operations))]
+        found = sorted(((v.graph, v.candidate(machine)) for v in variants), key=lambda x: (x[1].bound, x[1].operations))
+        self.leanest = min(found, key=lambda x: x[1].operations)[1]
+        self.variants = sorted(found, key=lambda x: x[1] is not self.leanest)
         self.lookups_left = float(MAX_SCREEN_LOOKUPS)
         self.trials: list[_Trial] = []
         self.shortest = float("inf")
 
     def screen(self, show: Callable[[float], None]) -> None:
         """Lay out every candidate that its bound or the limit of work does not exclude, by one pass."""
-        for k, v in enumerate(self.variants):
-            if v.bound >= self.shortest:
-                self.trials.append(_Trial(replace(v.candidate, remark=BY_BOUND)))
-            elif self._is_whole(v.graph):
-                if self.machine.topology.lockstep:
-                    self.lookups_left -= v.candidate.operations * self.machine.processors
-                if self.lookups_left < 0.0 and v is not self.leanest:
-                    self.trials.append(_Trial(replace(v.candidate, remark=BY_LIMIT)))
-                    continue
-                s = list_scheduling.schedule(v.graph, self.machine, self.level)
-                level = replace(v.candidate, level=s.tasks.level, tasks=len(s.tasks))
-                self._add(_Trial(level), s)
+        for k, (graph, candidate) in enumerate(self.variants):
+            if candidate.bound >= self.shortest:
+                self.trials.append(_Trial(replace(candidate, remark=BY_BOUND)))
+            elif self._is_whole(graph):
+                self._screen_whole(graph, candidate)
             else:
-                for name, todo in self._sizes(v.graph):
-                    self._screen_size(v, replace(v.candidate, level=name, tasks=len(todo)), todo)
+                for name, todo in self._sizes(graph):
+                    self._screen_size(replace(candidate, level=name, tasks=len(todo)), todo)
             show(TRACING_SHARE + SCREENING_SHARE * (k + 1) / len(self.variants))
 
     def improve(self, show: Callable[[float], None]) -> None:
         """Search the best candidates, and the method with the fewest operations, in full."""
         laid_out = [t for t in self.trials if t.schedule is not None]
         laid_out.sort(key=lambda t: t.schedule.makespan if t.schedule else 0.0)
-        lean = [t for t in laid_out if t.candidate.name == self.leanest.candidate.name]
+        lean = [t for t in laid_out if t.candidate.name == self.leanest.name]
         chosen = laid_out[:MAX_IMPROVED] + [t for t in lean if t not in laid_out[:MAX_IMPROVED]]
         for k, trial in enumerate(chosen):
             if trial.todo is not None:
@@ -245,13 +261,22 @@ class _Trials:
         for k, todo in enumerate(list_scheduling.task_sizes(graph, self.machine)):
             yield "piece" if k and todo.level == "cluster" else todo.level, todo
 
-    def _screen_size(self, v: _Variant, candidate: Candidate, todo: Tasks) -> None:
+    def _screen_whole(self, graph: Graph, candidate: Candidate) -> None:
+        if self.machine.topology.lockstep:
+            self.lookups_left -= candidate.operations * self.machine.processors
+        if self.lookups_left < 0.0 and candidate is not self.leanest:
+            self.trials.append(_Trial(replace(candidate, remark=BY_LIMIT)))
+            return
+        s = list_scheduling.schedule(graph, self.machine, self.level)
+        self._add(_Trial(replace(candidate, level=s.tasks.level, tasks=len(s.tasks))), s)
+
+    def _screen_size(self, candidate: Candidate, todo: Tasks) -> None:
         plan = Plan(todo, self.machine)
-        candidate = replace(candidate, bound=max(v.bound, max(upward_rank(plan, 0.0), default=0.0)))
+        candidate = replace(candidate, bound=max(candidate.bound, max(upward_rank(plan, 0.0), default=0.0)))
         self.lookups_left -= plan.effort(plan.candidates)
         if candidate.bound >= self.shortest:
             self.trials.append(_Trial(replace(candidate, remark=BY_BOUND)))
-        elif self.lookups_left < 0.0 and v is not self.leanest:
+        elif self.lookups_left < 0.0 and candidate.name != self.leanest.name:
             self.trials.append(_Trial(replace(candidate, remark=BY_LIMIT)))
         else:
             rank = upward_rank(plan)

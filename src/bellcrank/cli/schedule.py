@@ -13,7 +13,7 @@ import typer
 from bellcrank import quoting
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
-from bellcrank.cli.schedule_candidates import number_text, print_candidates, print_map
+from bellcrank.cli.schedule_candidates import number_text, print_candidates, print_coordinates, print_map
 from bellcrank.cli.screen import TableColumn, numbers, page_path, texts, write_pages
 from bellcrank.dynamics.quantity_requests import Request
 from bellcrank.errors import InputError
@@ -49,6 +49,9 @@ def schedule(
     map_sizes: Annotated[
         str, option("BODIES/PROCESSORS", "Best method of a family for these numbers: 4,8,16/1,4,16.", "--map")
     ] = "",
+    coordinates: Annotated[
+        bool, typer.Option("--coordinates", help="Compare sets of independent coordinates of closed loops instead.")
+    ] = False,
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
@@ -72,6 +75,8 @@ def schedule(
     Method auto compares methods, frames of projection and sizes of tasks on this machine, and the table lists the
     candidates with their makespans. --map repeats that for a family: `bellcrank schedule chain -q mass_matrix --map
     4,8,16/1,4,16` prints the best method for 4, 8 and 16 bodies on 1, 4 and 16 processors, and --svg draws the map.
+    --coordinates compares the sets of independent coordinates of a mechanism with loops, by the critical path of its
+    equations of motion, and with --machine by their schedules.
 
     ideal counts steps (an addition 1, a division 4, a sine 8), and messages are free; t800 is a transputer, in us;
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
@@ -88,6 +93,9 @@ def schedule(
         print_map(name, map_sizes, request, machine, out, svg, json)
         return
     m = load_mechanism(name, base, check)
+    if coordinates:
+        print_coordinates(m, machine_name, kind, level or "auto", json)
+        return
     text = f"tracing {quantity_name} of {m.name}, and laying it out"
     with screen.progress(text) as show:
         planned = machines.method_schedule(

@@ -17,6 +17,7 @@ from bellcrank.progress import bar
 if TYPE_CHECKING:
     from bellcrank.build.schedule_map import MapCell
     from bellcrank.build.schedule_search import Candidate
+    from bellcrank.model import Mechanism
 
 MAX_LISTED_CANDIDATES = 12  # candidates in the printed table
 
@@ -89,6 +90,55 @@ def print_map(
     rows = [(str(n), *(by_size[n, p] for p in processors)) for n in bodies]
     screen.table([*numbers("bodies"), *texts(*(f"p = {p}" for p in processors))], rows)
     screen.wrote(written)
+
+
+def print_coordinates(m: Mechanism, machine_name: str, kind: str, level: str, json: bool) -> None:
+    """Print the sets of independent coordinates of a mechanism with loops, the shortest critical path first.
+
+    Parameters
+    ----------
+    m
+        The mechanism.
+    machine_name, kind, level
+        Machine, cost model and size of the tasks; without a machine there are no schedules.
+    json
+        Whether to print JSON.
+    """
+    from bellcrank.build import schedules
+    from bellcrank.build.coordinate_search import MAX_E, coordinate_sets
+
+    text = f"comparing sets of coordinates of {m.name}"
+    with screen.progress(text) as show:
+        result = coordinate_sets(m, progress=lambda share: show(f"{text} {bar(share)}"))
+        machine = schedules.machine(machine_name, kind, m.nv) if machine_name else None
+        planned = result.schedule(machine, level) if machine else None
+    makespans: dict[str, float] = {}
+    for c in planned.candidates if planned else ():
+        if c.makespan is not None:
+            makespans[c.method] = min(c.makespan, makespans.get(c.method, c.makespan))
+    if json:
+        keys = ("independent", "mass_matrix", "largest", "operations", "span")
+        facts = [{k: getattr(s, k) for k in keys} | {"makespan": makespans.get(s.name)} for s in result.sets]
+        screen.data({"mechanism": m.name, "machine": machine.name if machine else None, "sets": facts,
+                     "singular": result.singular, "omitted": result.omitted})  # fmt: skip
+        return
+    screen.heading(f"{m.name}: forward_dynamics in the minimal form, by independent coordinates")
+    unit = f"makespan {machine.unit}" if machine else ""
+    head = [*texts("independent coordinates"), TableColumn("mass matrix")]
+    head += numbers("largest E", "operations", "span", *([unit] if machine else []))
+    shown = sorted(result.sets, key=lambda s: (makespans.get(s.name, float("inf")), s.span, s.operations))
+    rows = []
+    for s in shown[:MAX_LISTED_CANDIDATES]:
+        row = [", ".join(s.independent), s.mass_matrix, f"{s.largest:.2f}", str(s.operations), number_text(s.span)]
+        rows.append(row + ([number_text(makespans[s.name]) if s.name in makespans else ""] if machine else []))
+    screen.table(head, rows)
+    if machine:
+        screen.line(f"(on {machine}; where there is no makespan, its bound is not shorter)", style="dim")
+    if (more := len(shown) - MAX_LISTED_CANDIDATES) > 0:
+        screen.line(f"({more} more with --json)", style="dim")
+    if result.singular or result.omitted:
+        why = f"{result.singular} sets have elements of E above {MAX_E:g} in some configuration"
+        screen.line(f"({why}; {result.omitted} others are beyond the limit of work)", style="dim")
 
 
 def _picture(title: str, cells: Sequence[MapCell]) -> str:

@@ -166,6 +166,12 @@ def bound_row(what: str, x: float, bound: float, unit: str = "", printed: str = 
 TABLE = {
     "Nikravesh 1989": (
         ("nikravesh1989", "6", "Upper bound of the speed-up on any machine", "nikravesh:tables"),
+        (
+            "nikravesh_coordinates",
+            "5",
+            "Coordinates with a short critical path; limit of the speed-up",
+            "coordinates:tables",
+        ),
         ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh:run_fourbar"),
     ),
     "Fijany 1989": (
