@@ -9,7 +9,7 @@ from svg_file import write
 
 GROUPS = [
     ("columns of J multiplied,\none element after the other", "O(n³)", "#f6d5c9",
-     ["ness", "hemami", "angeles", "oke", "joint_coordinates", "newton_euler_symbolic"]),
+     ["ness", "hemami", "angeles", "oke, oke_parallel*", "joint_coordinates", "newton_euler_symbolic"]),
     ("composite bodies or\none column at a time", "O(n²)", "#d7e6f5",
      ["crba", "walker_orin, ocrb", "vke", "bae_hwang", "oneb, vneb, vcrb", "vneb_parallel*", "vcrb_parallel"]),
     ("elimination while\nthe product is formed", "O(n)", "#d9eed9",

@@ -86,16 +86,20 @@ def progress_bar(what: str, progress: Any, status: object) -> Iterator[Callable[
         now = time.monotonic()
         if now - start > DISPLAY_DELAY_SECONDS and now - last > BAR_INTERVAL_SECONDS:
             last, drawn = now, True
-            full = round(BAR_WIDTH_CHARACTERS * share)
             left = f", {(now - start) * (1 / share - 1):.0f} s left" if share > 0 else ""
-            bar = "\u2588" * full + "\u2591" * (BAR_WIDTH_CHARACTERS - full)
-            _show(f"{what} {bar} {share:4.0%} {status}{left}")
+            _show(f"{what} {bar(share)} {status}{left}")
 
     try:
         yield update
     finally:
         if drawn:
             _show("")
+
+
+def bar(share: float) -> str:
+    """Return a bar of characters for a `share` done, with its percentage."""
+    full = round(BAR_WIDTH_CHARACTERS * share)
+    return "\u2588" * full + "\u2591" * (BAR_WIDTH_CHARACTERS - full) + f" {share:4.0%}"
 
 
 @contextmanager

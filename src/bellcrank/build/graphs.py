@@ -123,7 +123,7 @@ def trace_plan(mechanism: Mechanism, request: Request, plan: Plan) -> Graph:
     check_size(mechanism, request, plan)
     if q.differentiates and q.name not in by.solves:
         base = trace_quantity(mechanism, replace(request, quantity=q.differentiates), by)
-        return derivative_graph(_flat_graph(base), tree, mechanism.name, q)
+        return derivative_graph(flat_graph(base), tree, mechanism.name, q)
     function = with_layer(mechanism, request, plan).function(q.name)
 
     def body(**symbols: Any) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def strategy_graph(
         from bellcrank.emit.cpu.costs import cheapest  # imported here because cached kernels need no choice
 
         chosen_method, chosen_graph = (choose or cheapest)(graphs)
-    return chosen_method, chosen_graph if calls else _flat_graph(chosen_graph)
+    return chosen_method, chosen_graph if calls else flat_graph(chosen_graph)
 
 
 def wide_graph(
@@ -274,7 +274,7 @@ def wide_graph(
     return (strategy.wide.method, segmented) if is_shared(segmented) else None
 
 
-def _flat_graph(graph: Graph) -> Graph:
+def flat_graph(graph: Graph) -> Graph:
     """Return the graph with its calls inlined."""
     if not graph.calls:
         return graph

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.argument_errors import explain_argument_errors
 from bellcrank.build import graphs
@@ -24,6 +25,10 @@ from bellcrank.scheduling import Machine, Schedule, Tasks, list_schedule, list_s
 from bellcrank.scheduling import machine as by_name
 from bellcrank.scheduling.machines import LAYOUTS
 
+if TYPE_CHECKING:
+    from bellcrank.build.schedule_search import Candidate
+
+KERNEL_MACHINES = ("threads", "gpu")  # machines whose schedule is that of a kernel, with the kernel's method
 MAX_DEFAULT_PROCESSORS = 8  # default number of processors, unless the shape follows from the mechanism
 WARP_LANES = 32  # lanes, as graphics processors have them
 # Seconds to schedule one operation; seconds above which a warning is given.
@@ -32,10 +37,11 @@ OPERATION_SECONDS, WARNING_SECONDS = 1e-4, 30.0
 
 @dataclass(frozen=True)
 class MethodSchedule:
-    """A schedule and the method that it follows."""
+    """A schedule, the method that it follows, and the candidates that were compared to find it."""
 
     method: str  # the method, or the author of the program
     schedule: Schedule
+    candidates: tuple[Candidate, ...] = ()
 
 
 # Machines with a program of their own for (mechanism, numbers after the name, kind), and functions that divide the
@@ -114,9 +120,11 @@ def schedule(
     kind: str = "",
     method: str = "auto",
     frame: str = "",
+    projection: str = "",
     level: str = "",
     strategy: str = "",
     control: str = "none",
+    progress: Any = None,
 ) -> Schedule:
     """Schedule a quantity of a mechanism, or any graph, on the processors of a machine.
 
@@ -138,7 +146,10 @@ def schedule(
         Cost model: "ideal" (unit steps, free messages), "t800" (transputers, us), "hidden" (their messages are free) or
         "explicit" (their messages occupy both ends).
     method, frame : str
-        As in `bc.kernel`.
+        As in `bc.kernel`; but "auto" takes the method, the frame of projection and the size of tasks with the shortest
+        schedule on this machine. On "threads" and "gpu" it takes the method of the kernel.
+    projection : str
+        Frame onto which the method projects its equations, if it has a choice: "base", "end" or "body".
     level : str
         Size of the tasks: "cluster" (the operations of one step of the method for one body), "node" (single operations)
         or "auto" (the default: the shortest schedule of these and of sizes between).
@@ -147,6 +158,8 @@ def schedule(
         bellcrank.papers`), as in "modules+factorisation": subsystems, modules, factorisation.
     control : str
         The control law that goes with the strategy.
+    progress : callable, bool or None
+        Function of the share of the search that is done, False for silence, True or None for a bar on a terminal.
 
     Returns
     -------
@@ -158,7 +171,10 @@ def schedule(
     InputError
         If a name or a combination of options is not valid.
     """
-    return method_schedule(what, Request(quantity, method, frame), machine, kind, level, strategy, control).schedule
+    request = Request(quantity, method, frame)
+    return method_schedule(
+        what, request, machine, kind, level, strategy, control, projection=projection, progress=progress
+    ).schedule
 
 
 def method_schedule(
@@ -169,8 +185,11 @@ def method_schedule(
     level: str = "",
     strategy: str = "",
     control: str = "none",
+    *,
+    projection: str = "",
+    progress: Any = False,
 ) -> MethodSchedule:
-    """Return the schedule together with the method that it follows.
+    """Return the schedule together with the method that it follows, and the candidates of a search.
 
     Parameters
     ----------
@@ -178,41 +197,80 @@ def method_schedule(
         The mechanism or the graph.
     request
         The quantity and its options.
-    machine, kind, level, strategy, control
+    machine, kind, level, strategy, control, projection, progress
         As in `schedule`.
     """
     machine_name, numbers = _split_machine_name(machine) if isinstance(machine, str) and machine else ("", None)
     if strategy or machine_name in PROGRAMS:
-        option_text = "a strategy" if strategy else f'machine "{machine_name}"'
-        if isinstance(what, Graph):
-            raise InputError(f"{option_text} needs a mechanism; got a graph.")
-        if (request.quantity, request.method, level) != ("forward_dynamics", "auto", ""):
-            raise InputError(
-                f"{option_text} has its own equations and tasks: forward dynamics only, without method= and level=."
-            )
-        return (
-            _strategy_schedule(what, strategy, control, machine, kind)
-            if strategy
-            else PROGRAMS[machine_name](what, numbers or "", kind)
-        )
+        return _special_schedule(what, request, machine, kind, level, strategy, control)
     if control != "none":
         raise InputError(f'control="{control}" needs strategy=..., such as strategy="modules".')
+    if projection and (isinstance(what, Graph) or request.method == "auto"):
+        raise InputError(f'projection="{projection}" needs a method that has it, such as method="vcrb_parallel".')
+    if isinstance(what, Mechanism) and request.method == "auto" and not _is_kernel_machine(machine, machine_name):
+        target_machine = _checked_machine(machine or "complete", kind, what.nv)
+        return _searched_schedule(what, request, target_machine, level, progress)
     if isinstance(what, Graph):
         method_name, graph, freedoms = "", what, max((shape[0] for shape in what.inputs.values() if shape), default=1)
     else:
-        chosen_method, graph = _choose_graph(what, request, machine_name, numbers, kind)
-        method_name, freedoms = chosen_method.name, what.nv
+        chosen_method, graph = _choose_graph(what, request, machine_name, numbers, kind, projection)
+        method_name, freedoms = ", ".join(filter(None, (chosen_method.name, projection))), what.nv
     if machine_name == "gpu":
         return MethodSchedule(method_name, _gpu_schedule(graph, numbers, kind))
     target_machine = _checked_machine(machine or "complete", kind, freedoms)
-    if target_machine.name.startswith("threads("):
+    return MethodSchedule(method_name, _graph_schedule(graph, target_machine, level))
+
+
+def _graph_schedule(graph: Graph, machine: Machine, level: str) -> Schedule:
+    if _is_threads(machine):
         from bellcrank.emit.cores.target import Cores
 
-        target = Cores(target_machine)
-        return MethodSchedule(method_name, target.schedule(graph.divided(*target.segments)))
-    if not (isinstance(graph, Recursion) and list_scheduling.is_place_scheduled(graph, target_machine)):
+        target = Cores(machine)
+        return target.schedule(graph.divided(*target.segments))
+    if not (isinstance(graph, Recursion) and list_scheduling.is_place_scheduled(graph, machine)):
         _warn_if_long(graph)
-    return MethodSchedule(method_name, list_scheduling.schedule(graph, target_machine, level or "auto"))
+    return list_scheduling.schedule(graph, machine, level or "auto")
+
+
+def _is_kernel_machine(machine: str | Machine, machine_name: str) -> bool:
+    """Return whether the schedule on a machine is that of a kernel, which chooses its method itself."""
+    return machine_name in KERNEL_MACHINES or (isinstance(machine, Machine) and _is_threads(machine))
+
+
+def _is_threads(machine: Machine) -> bool:
+    return machine.name.startswith("threads(")
+
+
+def _special_schedule(
+    what: Mechanism | Graph,
+    request: Request,
+    machine: str | Machine,
+    kind: str,
+    level: str,
+    strategy: str,
+    control: str,
+) -> MethodSchedule:
+    """Return the schedule of a machine with its own program, or of the strategies of Schäfer and Schiehlen."""
+    machine_name, numbers = _split_machine_name(machine) if isinstance(machine, str) and machine else ("", None)
+    option_text = "a strategy" if strategy else f'machine "{machine_name}"'
+    if isinstance(what, Graph):
+        raise InputError(f"{option_text} needs a mechanism; got a graph.")
+    if (request.quantity, request.method, level) != ("forward_dynamics", "auto", ""):
+        raise InputError(
+            f"{option_text} has its own equations and tasks: forward dynamics only, without method= and level=."
+        )
+    if strategy:
+        return _strategy_schedule(what, strategy, control, machine, kind)
+    return PROGRAMS[machine_name](what, numbers or "", kind)
+
+
+def _searched_schedule(
+    what: Mechanism, request: Request, machine: Machine, level: str, progress: Any
+) -> MethodSchedule:
+    from bellcrank.build.schedule_search import search
+
+    result = search(what, request, machine, level or "auto", progress)
+    return MethodSchedule(result.winner.name, result.schedule, result.candidates)
 
 
 def _warn_if_long(graph: Graph) -> None:
@@ -226,9 +284,14 @@ def _warn_if_long(graph: Graph) -> None:
 
 
 def _choose_graph(
-    what: Mechanism, request: Request, machine_name: str, numbers: str | None, kind: str
+    what: Mechanism, request: Request, machine_name: str, numbers: str | None, kind: str, projection: str
 ) -> tuple[Method, Graph]:
     """Return the method and the graph of a kernel; on several cores long branches are divided."""
+    if projection:
+        strategy = graphs.checked_strategy(what, request)
+        by = strategy.plans[0].method
+        plan = replace(strategy.plans[0], method=by.projected(projection))
+        return by, graphs.flat_graph(graphs.trace_plan(what, request, plan))
     if machine_name == "threads":
         from bellcrank.emit.cores.target import Cores
 

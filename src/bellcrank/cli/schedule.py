@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +13,12 @@ import typer
 from bellcrank import quoting
 from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
+from bellcrank.cli.schedule_candidates import number_text, print_candidates, print_coordinates, print_map
 from bellcrank.cli.screen import TableColumn, numbers, page_path, texts, write_pages
 from bellcrank.dynamics.quantities import Request
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
+from bellcrank.progress import bar
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS
@@ -38,9 +41,18 @@ def schedule(
     quantity_name: options.QuantityOpt = "forward_dynamics",
     method_name: options.MethodOpt = "auto",
     frame: options.FrameOpt = "",
+    projection: Annotated[
+        str, option("base|end|body", "Frame of projection of a method that has several.", "--projection")
+    ] = "",
     level: Annotated[str, option("|".join((*LEVELS, "auto")), "Size of a task  [default: auto]")] = "",
     strategy: Annotated[str, option("NAME[+NAME]", "Partition into subsystems, modules, factorisation instead.")] = "",
     control: Annotated[str, option("NAME", "Control law of a strategy: none, proportional, computed_torque.")] = "none",
+    map_sizes: Annotated[
+        str, option("BODIES/PROCESSORS", "Best method of a family for these numbers: 4,8,16/1,4,16.", "--map")
+    ] = "",
+    coordinates: Annotated[
+        bool, typer.Option("--coordinates", help="Compare sets of independent coordinates of closed loops instead.")
+    ] = False,
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
@@ -64,6 +76,12 @@ def schedule(
     Wong's program for his mesh of 1991. A strategy partitions the equations as Schäfer and Schiehlen did in 1992, for
     three transputers: modules+factorisation. `bellcrank papers` prints their tables beside ours.
 
+    Method auto compares methods, frames of projection and sizes of tasks on this machine, and the table lists the
+    candidates with their makespans. --map repeats that for a family: `bellcrank schedule chain -q mass_matrix --map
+    4,8,16/1,4,16` prints the best method for 4, 8 and 16 bodies on 1, 4 and 16 processors, and --svg draws the map.
+    --coordinates compares the sets of independent coordinates of a mechanism with loops, by the critical path of its
+    equations of motion, and with --machine by their schedules.
+
     ideal counts steps (an addition 1, a division 4, a sine 8), and messages are free; t800 is a transputer, in us;
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
@@ -75,20 +93,37 @@ def schedule(
     import bellcrank.papers  # noqa: F401  # adds its machines and strategies
     from bellcrank.build import schedules as machines
 
-    m = load_mechanism(name, base, check)
     request = Request(quantity_name, method_name, frame)
-    with screen.progress(f"tracing {quantity_name} of {m.name}, and laying it out"):
-        planned = machines.method_schedule(m, request, machine_name, kind, level, strategy, control)
+    if map_sizes:
+        if method_name != "auto" or strategy:
+            raise InputError("--map compares methods; leave out --method and --strategy.")
+        machine = machine_name or "complete", kind or "ideal", level or "auto"
+        print_map(name, map_sizes, request, machine, out, svg, json)
+        return
+    m = load_mechanism(name, base, check)
+    if coordinates:
+        print_coordinates(m, machine_name, kind, level or "auto", json)
+        return
+    text = f"tracing {quantity_name} of {m.name}, and laying it out"
+    with screen.progress(text) as show:
+        planned = machines.method_schedule(
+            m, request, machine_name, kind, level, strategy, control, projection=projection,
+            progress=lambda share: show(f"{text} {bar(share)}"),
+        )  # fmt: skip
         timetable, file_part = planned.schedule, quoting.stem(strategy or machine_name or "complete")
         stem = quoting.stem(f"{m.name}_{quantity_name}_{file_part}").strip("_")
         written = write_pages(_output_files(timetable, stem, out, svg, page and not (json and out is None)))
     observed = _observed(m, timetable) if execute else None
     if json:
         about = {"mechanism": m.name, "quantity": quantity_name, "method": planned.method, "written": written}
+        candidates = {"candidates": [asdict(c) for c in planned.candidates]} if planned.candidates else {}
         executed = {"executed": vars(observed)} if observed else {}
-        screen.data(about | json_module.loads(timetable.json()) | executed)
+        screen.data(about | candidates | json_module.loads(timetable.json()) | executed)
         return
     _print(timetable, f"{m.name}: {quantity_name} by {planned.method} on {timetable.machine}", observed)
+    if planned.candidates:
+        screen.line()
+        print_candidates(planned.candidates, timetable.machine.unit)
     if written:
         screen.line()
     for path in written:
@@ -126,10 +161,18 @@ def _observed(m: Mechanism, s: Schedule) -> Observed:
 
 def _observed_rows(x: Observed, unit: str) -> list[tuple[str, str, str]]:
     return [
-        ("executed makespan", _number(x.makespan), f"{unit}, observed on a simulated machine"),
-        ("executed idle", _number(x.idle), f"{unit}, sum over all processors"),
-        ("message time", _number(x.message_time), f"{unit} on channels; {_number(x.waiting_time)} waiting for them"),
-        ("first ready", _number(x.first_ready_makespan), f"{unit}, where a channel carries the first ready message"),
+        ("executed makespan", number_text(x.makespan), f"{unit}, observed on a simulated machine"),
+        ("executed idle", number_text(x.idle), f"{unit}, sum over all processors"),
+        (
+            "message time",
+            number_text(x.message_time),
+            f"{unit} on channels; {number_text(x.waiting_time)} waiting for them",
+        ),
+        (
+            "first ready",
+            number_text(x.first_ready_makespan),
+            f"{unit}, where a channel carries the first ready message",
+        ),
         ("difference", _size(x.difference), "results, relative to those of one core"),
     ]
 
@@ -148,12 +191,16 @@ def _print(s: Schedule, title: str, observed: Observed | None = None) -> None:
     screen.table(
         [TableColumn(""), *numbers("number"), *texts("")],
         [
-            ("makespan", _number(s.makespan), f"{unit}, {len(s.tasks)} tasks; one processor takes {_number(s.work)}"),
+            (
+                "makespan",
+                number_text(s.makespan),
+                f"{unit}, {len(s.tasks)} tasks; one processor takes {number_text(s.work)}",
+            ),
             ("speed-up", f"{s.speedup:.2f}", _usage_text(s)),
             ("efficiency", f"{100 * s.efficiency:.0f} %", "speed-up for each processor"),
-            ("work/p", _number(s.work / p), f"{unit}; lower bound of any schedule"),
-            ("span", _number(s.span), f"{unit}; longest chain of operations, also a lower bound"),
-            ("idle", _number(s.idle), f"{unit}, sum over all processors"),
+            ("work/p", number_text(s.work / p), f"{unit}; lower bound of any schedule"),
+            ("span", number_text(s.span), f"{unit}; longest chain of operations, also a lower bound"),
+            ("idle", number_text(s.idle), f"{unit}, sum over all processors"),
             ("messages", str(f["messages"]), f"{f['words']} words, counted once per channel"),
             *(_observed_rows(observed, unit) if observed else []),
         ],
@@ -169,7 +216,7 @@ def _print(s: Schedule, title: str, observed: Observed | None = None) -> None:
         share = busy[i] / s.makespan if s.makespan else 0.0
         starts = sorted((s.start[k], k) for k, processor in enumerate(s.where) if processor == i)
         bar = "#" * round(BAR_CHARACTERS * share)
-        row = [str(i), str(len(starts)), _number(busy[i]), f"{100 * share:.0f} %", bar]
+        row = [str(i), str(len(starts)), number_text(busy[i]), f"{100 * share:.0f} %", bar]
         rows.append([*row, _sequence([s.tasks[k].name for _, k in starts])] if listed else row)
     screen.table(head, rows)
     remarks = [f"{len(used) - MAX_TABLE_PROCESSORS} more are used"] if len(used) > MAX_TABLE_PROCESSORS else []
@@ -192,10 +239,6 @@ def _sequence(names: list[str], most: int = 40) -> str:
     runs = [(name, len(list(run))) for name, run in groupby(names)]
     text = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in runs[:most])
     return text + (f", and {len(runs) - most} more" if len(runs) > most else "")
-
-
-def _number(x: float) -> str:
-    return f"{x:.1f}".removesuffix(".0")
 
 
 # -- files

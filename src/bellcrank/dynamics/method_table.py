@@ -11,7 +11,7 @@ through which it is traced.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import zip_longest
@@ -21,7 +21,7 @@ from typing import Any
 
 from bellcrank.dynamics.operation_counts import WORK
 from bellcrank.dynamics.quantities import QUANTITIES, quantity
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, check_known, unknown
 from bellcrank.model.tree import Tree
 from bellcrank.parameters import has_free
 from bellcrank.quoting import name_problem
@@ -155,6 +155,7 @@ class Method:
     regrouped: bool = True  # accepts regrouped inertias (model/tree.py); false if it needs centres of mass
     narrower: tuple[tuple[str, MechanismClass], ...] = ()  # quantities for which it covers fewer mechanisms
     bends: bool = False  # handles flexible bodies itself, or does not depend on inertia
+    projections: tuple[str, ...] = ()  # frames onto which it can project its equations; the first is the default
 
     def __post_init__(self) -> None:
         if why := name_problem(self.name):
@@ -190,6 +191,21 @@ class Method:
             return module
         only = getattr(module, function)
         return SimpleNamespace(**{self.solves[0]: only}, __doc__=only.__doc__)
+
+    def projected(self, projection: str) -> Method:
+        """Return this method with its equations projected onto another frame, such as "end".
+
+        Raises
+        ------
+        InputError
+            If the method does not have that frame of projection.
+        """
+        if not self.projections:
+            able = ", ".join(m.name for m in METHODS.values() if m.projections)
+            raise InputError(f'method "{self.name}" has no choice of projection; these have one: {able}.')
+        check_known("frame of projection", projection, self.projections)
+        functions = {name: partial(getattr(self.file, name), projection=projection) for name in self.solves}
+        return replace(self, module=SimpleNamespace(**functions, __doc__=self.file.__doc__))
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the method's function called `name`: a quantity, or any other function in its file.
@@ -270,9 +286,17 @@ _ROWS = (
     Method("vneb", "historical.mass_matrix.newton_euler:vneb", MASS_QUANTITIES, ANY, "fijany1989"),
     Method("ocrb", "historical.walker_orin", MASS_QUANTITIES, ANY, "walker1982", regrouped=False),
     Method("vcrb", "historical.mass_matrix.composite_bodies:vcrb", MASS_QUANTITIES, ANY, "bejczy1989"),
-    Method("vneb_parallel", "historical.mass_matrix.newton_euler:vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989"),
+    Method(
+        "oke_parallel", "historical.mass_matrix.kane:oke_parallel", MASS_QUANTITIES, ANY, "fijany1989",
+        regrouped=False, projections=("base", "end"),
+    ),
+    Method(
+        "vneb_parallel", "historical.mass_matrix.newton_euler:vneb_parallel", MASS_QUANTITIES, ANY, "fijany1989",
+        projections=("base", "end", "body"),
+    ),
     Method(
         "vcrb_parallel", "historical.mass_matrix.composite_bodies:vcrb_parallel", MASS_QUANTITIES, ANY, "bejczy1989",
+        projections=("base", "end", "body"),
     ),
     # schaefer1992
     Method(

@@ -178,6 +178,12 @@ TABLE = {
             "Recursive or factorised, figure 6, and closed loops",
             "nikravesh_recursion:tables",
         ),
+        (
+            "nikravesh_coordinates",
+            "5",
+            "Coordinates with a short critical path; limit of the speed-up",
+            "coordinates:tables",
+        ),
         ("nikravesh-7", "7", "Four-bar on a slide, absolute and joint coordinates", "nikravesh_motion:run_fourbar"),
     ),
     "Fijany 1989": (

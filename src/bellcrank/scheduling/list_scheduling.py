@@ -79,13 +79,13 @@ def task_sizes(graph: Graph, machine: Machine) -> Iterator[Tasks]:
         return
     work = graph.work(machine.cost)
     fair = work / machine.processors
-    seen = {len(clusters)}
+    single = tasks(graph, "node")
+    seen = {len(clusters), len(single)}
     for pieces in (8, 64):
         cut = tasks(graph, "cluster", grain=fair / pieces, cost=machine.cost)
         if len(cut) not in seen and is_affordable(cut, machine):
             seen.add(len(cut))
             yield cut
-    single = tasks(graph, "node")
     if is_affordable(single, machine):
         yield single
 

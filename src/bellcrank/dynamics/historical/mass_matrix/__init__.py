@@ -1,4 +1,4 @@
-"""Eight algorithms for the mass matrix, after A. Fijany.
+"""Nine algorithms for the mass matrix, after A. Fijany.
 
 A. Fijany, Serial and parallel computation of Kane's equations for multibody dynamics, Jet Propulsion Laboratory, 1989.
 The slides carry no numbers; their titles are quoted instead.
@@ -9,7 +9,10 @@ The slides carry no numbers; their titles are quoted instead.
                          vneb  the same about the joints (first and second moments) in one fixed frame           O(n^2)
     walker_orin.py       ocrb  composite bodies by mass, centre and central inertia, body frames                 O(n^2)
     composite_bodies.py  vcrb  the same by first and second moments; body frames first, then one fixed frame     O(n^2)
-    vneb_parallel, vcrb_parallel   the variants by recursive doubling, with a span of O(log n)
+    oke_parallel, vneb_parallel, vcrb_parallel   the same by recursive doubling, with a span of O(log n)
+
+The parallel ones project their equations onto the frame of the first body ("base"), of the last one ("end"), or leave
+them in the frame of every body ("body", body_frames.py).
 
 All of them use dynamics/ltl_factorisation.py; those in the frame of the first body share fixed_frame.py, which also
 has the recursive doubling of the parallel ones.

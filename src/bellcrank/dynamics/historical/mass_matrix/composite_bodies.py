@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from bellcrank.dynamics.historical.mass_matrix.body_frames import composite_bodies
 from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
     Levels,
     doubled_fixed_frame,
@@ -60,7 +61,7 @@ def vcrb(tree: Tree, q: Vector) -> list[list[Scalar]]:
     return A.full()
 
 
-def vcrb_parallel(tree: Tree, q: Vector) -> list[list[Scalar]]:
+def vcrb_parallel(tree: Tree, q: Vector, projection: str = "base") -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q` by the parallel variant of the composite-body algorithm.
 
     A. Fijany 1989, the row PA of "Comparison of Two Classes of Serial and Parallel Algorithms", in the base frame as
@@ -75,10 +76,13 @@ def vcrb_parallel(tree: Tree, q: Vector) -> list[list[Scalar]]:
         P(i,j)  from O(j) to O(i)                       f, n      force and moment that a unit of joint i needs at O(i)
 
     Differences from the paper: the slides do not print it; it is the serial step 1 by doubling, where P(i+1,i) becomes
-    P(i+2^eta,i), and step 2 without its recursion. The base frame is that of the first body.
+    P(i+2^eta,i), and step 2 without its recursion. The base frame is that of the first body. A `projection` on "end" or
+    "body" uses the last body's frame, or every body's own.
     """
+    if projection == "body":
+        return composite_bodies(tree, q)
     up = doubling_ancestors(tree)
-    R, _, p = doubled_fixed_frame(tree, q, up)
+    R, _, p = doubled_fixed_frame(tree, q, up, projection)
     Z, K = axis_columns(tree, q, R), composites(tree, up, R, p)
     A = TreeMatrix(tree)
     for i, link in enumerate(tree.links):

@@ -8,18 +8,22 @@ body towards the ground are still a chain; away from it they are its descendants
 many halves. The span of each function is the logarithm of the depth (times that of the branching).
 
     up[eta][j]   the body 2^eta joints below body j, or -1
+    towards[j]   the neighbour of body j on the way to the reference body, or -1
 
-Differences from the paper: the slides refer everything to the last body's frame, which a tree does not have; here it is
-the first body's.
+The fixed frame is that of a reference body: the first one ("base"), or the one that is farthest from the ground
+("end"), to which the slides refer everything; on a chain that is the last body. "body" leaves the equations of every
+body in its own frame (body_frames.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from bellcrank.dynamics.ltl_factorisation import pairwise_sum
 from bellcrank.dynamics.tree_sweeps import Vector
+from bellcrank.errors import check_known
 from bellcrank.model.tree import Tree
 from bellcrank.scalar import step
 from bellcrank.spatial.vector import IDENTITY, ZERO, Mat, Vec
@@ -50,6 +54,24 @@ def fixed_frame(tree: Tree, q: Vector, relative: bool = False) -> tuple[list[Mat
     return R, P
 
 
+def neighbours_towards(tree: Tree, projection: str) -> list[int]:
+    """Return for every body of `tree` its neighbour on the way to the reference body of a `projection`, or -1."""
+    check_known("frame of projection", projection, ("base", "end"))
+    towards = [link.parent for link in tree.links]
+    if projection == "base":
+        return towards
+    paths = [tree.path(i) for i in range(len(tree.links))]
+    farthest: dict[int, list[int]] = {}
+    for path in paths:
+        if len(path) > len(farthest.get(path[-1], ())):
+            farthest[path[-1]] = path
+    for path in farthest.values():
+        towards[path[0]] = -1
+        for child, parent in pairwise(path):
+            towards[parent] = child
+    return towards
+
+
 def subtrees(tree: Tree) -> list[list[int]]:
     """Return for every link of `tree` itself and its descendants, parents before children."""
     descendants = [[i] for i in range(len(tree.links))]
@@ -61,15 +83,21 @@ def subtrees(tree: Tree) -> list[list[int]]:
 
 def doubling_ancestors(tree: Tree) -> Levels:
     """Return the ancestors of every body of `tree` at distances 1, 2, 4, ..."""
-    level = [link.parent for link in tree.links]
-    up: list[list[int]] = []
+    return doubled_neighbours([link.parent for link in tree.links])
+
+
+def doubled_neighbours(level: Sequence[int]) -> Levels:
+    """Return the bodies at distances 1, 2, 4, ... from every body; `level` has those at distance 1 (-1: none)."""
+    up: list[Sequence[int]] = []
     while any(j >= 0 for j in level):
         up.append(level)
         level = [level[j] if j >= 0 else -1 for j in level]
     return up
 
 
-def doubled_fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], list[Vec], list[Vec]]:
+def doubled_fixed_frame(
+    tree: Tree, q: Vector, up: Levels, projection: str = "base"
+) -> tuple[list[Mat], list[Vec], list[Vec]]:
     """Return rotations R, vectors P and positions p of all bodies in the fixed frame.
 
     R(j) leads from the axes of body j to the fixed ones, P(j) from its parent's origin to its own, and p(j) from the
@@ -83,9 +111,14 @@ def doubled_fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], l
         Positions, nq elements.
     up
         As `doubling_ancestors` returns it.
+    projection
+        Frame of projection: "base" or "end".
     """
     R, P = fixed_frame(tree, q, relative=True)
-    for eta, low in enumerate(up):
+    towards = neighbours_towards(tree, projection)
+    if projection != "base":
+        R = _turned_towards(tree, R, towards)
+    for eta, low in enumerate(doubled_neighbours(towards)):
         before = R
         R = []
         for j, link in enumerate(tree.links):
@@ -102,6 +135,14 @@ def doubled_fixed_frame(tree: Tree, q: Vector, up: Levels) -> tuple[list[Mat], l
             step(f"P{eta}", link.name)
             p_0.append(shorter[j] if low[j] < 0 else shorter[low[j]] + shorter[j])
     return R, P, p_0
+
+
+def _turned_towards(tree: Tree, R: Sequence[Mat], towards: Sequence[int]) -> list[Mat]:
+    """Return the rotation from every body's axes to those of its next neighbour, from rotations R to parents."""
+    turned = []
+    for link, r, j in zip(tree.links, R, towards, strict=True):
+        turned.append(IDENTITY if j < 0 else r if j == link.parent else R[j].T)
+    return turned
 
 
 def subtree_totals(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from bellcrank.dynamics.historical.mass_matrix.fixed_frame import fixed_frame, subtrees
+from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
+    doubled_fixed_frame,
+    doubling_ancestors,
+    fixed_frame,
+    subtrees,
+)
 from bellcrank.dynamics.ltl_factorisation import AxisColumn, TreeMatrix, axis_columns
 from bellcrank.dynamics.tree_sweeps import Vector
 from bellcrank.model.tree import Tree
@@ -47,6 +52,42 @@ def oke(tree: Tree, q: Vector) -> list[list[Scalar]]:
                     A.add_product(z, z_j, V_j.dot(F))  # a_ij = sum over k of V_k(i) . F_k(j) + W_k(i) . N_k(j)
             step("P", link.name)
             P_ki = P[i] + P_ki
+    return A.full()
+
+
+def oke_parallel(tree: Tree, q: Vector, projection: str = "base") -> list[list[Scalar]]:
+    """Return the mass matrix of `tree` at positions `q` by the original Kane's equation on O(n^3) processors.
+
+    A. Fijany 1989, slide "Parallelism in Computation of Mass Matrix: Time and Processors Bounds": all terms of all
+    elements at the same time, and their sums in pairs.
+
+    Solves: mass_matrix. Any tree, with mimic joints too. Work O(n depth^2), span O(log depth) on a chain.
+
+        Letters as in `oke`; p(k) from O(1) to O(k), by doubling. The frame of `projection` is "base" or "end".
+
+    Differences from the paper: as those of `oke`; the slides leave open how the axes and distances of O(log n) are
+    computed, and here it is by recursive doubling (fixed_frame.py). Processors share the partial velocities and momenta
+    of a body and a joint, of which there are O(n^2).
+    """
+    R, _, p = doubled_fixed_frame(tree, q, doubling_ancestors(tree), projection)
+    Z = axis_columns(tree, q, R)
+    A = TreeMatrix(tree)
+    for k, link in enumerate(tree.links):
+        step("P", link.name)
+        body = FullRotation(R[k]).inertia(link.inertia.central)
+        centre = p[k] + R[k] @ link.inertia.centre
+        partial: list[tuple[AxisColumn, Motion]] = []
+        for i in tree.path(k):
+            for z in Z[i]:
+                column = f"({tree.links[i].name})"
+                step("V" + column, link.name)
+                V = Motion(z.Z.ang, z.Z.lin + z.Z.ang.cross(centre - p[i]))  # V_k(i) = Z_i x P_k*,i
+                step("F" + column, link.name)
+                F = body @ V  # N_k(i) = I_k Z_i, F_k(i) = m_k V_k(i)
+                partial.append((z, V))
+                for z_j, V_j in partial:
+                    step(f"a{column}", link.name)
+                    A.add_product(z, z_j, V_j.dot(F))
     return A.full()
 
 

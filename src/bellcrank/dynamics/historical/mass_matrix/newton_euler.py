@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bellcrank.dynamics.historical.mass_matrix.body_frames import unit_accelerations
 from bellcrank.dynamics.historical.mass_matrix.fixed_frame import (
     doubled_fixed_frame,
     doubling_ancestors,
@@ -130,7 +131,7 @@ def elements(
     return A.full()
 
 
-def vneb_parallel(tree: Tree, q: Vector) -> list[list[Scalar]]:
+def vneb_parallel(tree: Tree, q: Vector, projection: str = "base") -> list[list[Scalar]]:
     """Return the mass matrix of `tree` at positions `q` by the parallel variant of the Newton-Euler algorithm.
 
     A. Fijany 1989, the three steps of the unnamed slides after "Comparison of Two Classes of Serial and Parallel
@@ -145,10 +146,12 @@ def vneb_parallel(tree: Tree, q: Vector) -> list[list[Scalar]]:
 
     Differences from the paper: the fixed frame is that of the first body (fixed_frame.py), and P(j,i) is the
     difference of two distances from it; O(j) is on joint j and not at the body's far end, so that P(j,i) ends where
-    V(j,i) is taken.
+    V(j,i) is taken. A `projection` on "end" or "body" uses the last body's frame, or every body's own.
     """
+    if projection == "body":
+        return unit_accelerations(tree, q)
     up = doubling_ancestors(tree)
-    R, P, p = doubled_fixed_frame(tree, q, up)  # step 1: 1-4b; step 2: 1
+    R, P, p = doubled_fixed_frame(tree, q, up, projection)  # step 1: 1-4b; step 2: 1
     Z = axis_columns(tree, q, R)  # 4a
     H = []
     for j, link in enumerate(tree.links):
