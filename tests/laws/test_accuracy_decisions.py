@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from test_tree_accuracy import graded
 
 import bellcrank as bc
 from bellcrank.dynamics import METHODS, crba, tree_accuracy
@@ -17,7 +19,6 @@ from bellcrank.dynamics.loops.loop_layer import LoopLayer
 from bellcrank.dynamics.loops.rank import LoopRank, Multipliers, solve_multipliers
 from bellcrank.dynamics.singular_mass import carried_ratios
 from loops import four_bar_tower
-from test_tree_accuracy import graded
 from trees import random_tree
 
 WRONG_BY = 1e-3  # relative error of a poor solver
@@ -46,7 +47,7 @@ def test_each_refinement_multiplies_the_error_by_that_of_the_solver(
         monkeypatch.setattr(module, "solve_multipliers", poor_solver)
     errors = [np.abs(result(k) - exact).max() / np.abs(exact).max() for k in range(4)]
     assert errors[0] > 0.1 * WRONG_BY
-    for before, after in zip(errors, errors[1:], strict=False):
+    for before, after in pairwise(errors):
         assert after < 2.0 * WRONG_BY * before + 1e-13
 
 
