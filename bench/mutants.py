@@ -13,8 +13,8 @@ printed with its place and its source before and after.
 A first run without errors records which tests call which functions (called_functions.py). For each error, the tests
 that call its function run: of each test function the shortest case first, since its cases are alike, for up to
 NEAR_SECONDS. Tests that fail without an error do not count. Functions that nearly every test calls, such as checks of a
-mechanism, have more tests than that: `--all-tests` decides about what is left. On a computer without the other programs,
-tests/peers are skipped and find nothing.
+mechanism, have more tests than that: `--all-tests` decides about what is left. Without the other programs, tests/peers
+are skipped and find nothing.
 """
 
 from __future__ import annotations
@@ -76,24 +76,26 @@ class Mutant:
 
 def mutants(count: int, seed: int = SEED) -> list[Mutant]:
     """Return `count` errors, drawn at random from all that are possible; the same for each `seed`."""
-    possible = [m for folder in FOLDERS for path in files(folder) for m in possible_mutants(path)]
+    possible = [(path, node) for folder in FOLDERS for path in files(folder) for node in changeable_nodes(path)]
     chosen = random.Random(seed).sample(possible, min(count, len(possible)))
-    return sorted(chosen, key=lambda m: (m.file, m.line, m.column))
+    return sorted((mutant_of(*each) for each in chosen), key=lambda m: (m.file, m.line, m.column))
 
 
 def files(folder: str) -> list[Path]:
     return sorted((ROOT / "src/bellcrank" / folder).rglob("*.py"))
 
 
-def possible_mutants(path: Path) -> Iterator[Mutant]:
-    """Yield an error for each expression of the functions of a file that can be changed."""
-    text = path.read_text("utf-8")
-    tree = ast.parse(text)
-    for node in changeable(tree):
-        after = changed(node)
-        before = ast.get_source_segment(text, node)
-        if after is not None and before is not None:
-            yield Mutant(path.relative_to(ROOT).as_posix(), node.lineno, node.col_offset, before, ast.unparse(after))
+def changeable_nodes(path: Path) -> list[ast.expr]:
+    """Return the expressions in the functions of a file in which an error can be planted."""
+    return [node for node in changeable(ast.parse(path.read_text("utf-8"))) if changed(node) is not None]
+
+
+def mutant_of(path: Path, node: ast.expr) -> Mutant:
+    """Return the error in an expression of a file."""
+    before, after = ast.get_source_segment(path.read_text("utf-8"), node), changed(node)
+    assert before is not None
+    assert after is not None
+    return Mutant(path.relative_to(ROOT).as_posix(), node.lineno, node.col_offset, before, ast.unparse(after))
 
 
 def changeable(node: ast.AST, inside: bool = False) -> Iterator[ast.expr]:

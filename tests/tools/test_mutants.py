@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import ast
 
-from bench.mutants import NEAR_SECONDS, ROOT, TestRun, function_of, mutants, planted
+from bench import mutants
+
+FILE = mutants.ROOT / "src/bellcrank/dynamics/aba.py"
 
 
 def test_planted_errors_change_one_expression_of_a_function() -> None:
-    for mutant in mutants(20):
-        text = (ROOT / mutant.file).read_text("utf-8")
-        assert ast.dump(ast.parse(planted(text, mutant))) != ast.dump(ast.parse(text))
-        assert function_of(mutant).partition(":")[0] in mutant.file
+    text = FILE.read_text("utf-8")
+    nodes = mutants.changeable_nodes(FILE)
+    assert len(nodes) > 20
+    for node in nodes[:20]:
+        mutant = mutants.mutant_of(FILE, node)
+        assert ast.dump(ast.parse(mutants.planted(text, mutant))) != ast.dump(ast.parse(text))
+        assert mutants.function_of(mutant).startswith("dynamics/aba.py:")
 
 
 def test_a_case_of_each_test_function_runs_before_further_ones() -> None:
     """A long list of short cases of one test does not displace another test."""
-    (mutant,) = mutants(1)
+    mutant = mutants.mutant_of(FILE, mutants.changeable_nodes(FILE)[0])
     cases = [f"many[{k}]" for k in range(500)]
-    run = TestRun(dict.fromkeys(cases, 1.0) | {"other": 2.0}, {function_of(mutant): [*cases, "other"]})
-    near = run.near(mutant)
+    seconds = dict.fromkeys(cases, 1.0) | {"other": 2.0}
+    near = mutants.TestRun(seconds, {mutants.function_of(mutant): [*cases, "other"]}).near(mutant)
     assert near[:2] == ["many[0]", "other"]
-    assert sum(run.seconds[test] for test in near) <= NEAR_SECONDS
+    assert sum(seconds[test] for test in near) <= mutants.NEAR_SECONDS
