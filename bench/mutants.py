@@ -11,7 +11,10 @@ messages, tolerances and limits are left out, since another limit is not an erro
 printed with its place and its source before and after.
 
 A first run without errors records which tests call which functions (called_functions.py). For each error, the tests
-that call its function run first, the shortest first. Tests that fail without an error do not count.
+that call its function run: of each test function the shortest case first, since its cases are alike, for up to
+NEAR_SECONDS. Tests that fail without an error do not count. Functions that nearly every test calls, such as checks of a
+mechanism, have more tests than that: `--all-tests` decides about what is left. Without the other programs, tests/peers
+are skipped and find nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
@@ -37,7 +41,10 @@ from bench import called_functions
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("dynamics", "integrate", "actuators", "excavators", "papers")
 # The tests of the mathematics, in the order of how often they find an error.
-TESTS = ("tests/golden", "tests/papers", "tests/laws", "tests/unit", "tests/targets", "tests/crossing")
+TESTS = (
+    *("tests/golden", "tests/papers", "tests/laws", "tests/unit"),
+    *("tests/targets", "tests/crossing", "tests/peers"),
+)
 COPIED = ("src", "tests", "docs", "examples", "bench", "pyproject.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md")
 LIMIT_SECONDS = 900.0  # for the tests of one error; an endless loop is found by this
 NEAR_SECONDS = 150.0  # of tests that call the function of an error
@@ -69,24 +76,26 @@ class Mutant:
 
 def mutants(count: int, seed: int = SEED) -> list[Mutant]:
     """Return `count` errors, drawn at random from all that are possible; the same for each `seed`."""
-    possible = [m for folder in FOLDERS for path in files(folder) for m in possible_mutants(path)]
+    possible = [(path, node) for folder in FOLDERS for path in files(folder) for node in changeable_nodes(path)]
     chosen = random.Random(seed).sample(possible, min(count, len(possible)))
-    return sorted(chosen, key=lambda m: (m.file, m.line, m.column))
+    return sorted((mutant_of(*each) for each in chosen), key=lambda m: (m.file, m.line, m.column))
 
 
 def files(folder: str) -> list[Path]:
     return sorted((ROOT / "src/bellcrank" / folder).rglob("*.py"))
 
 
-def possible_mutants(path: Path) -> Iterator[Mutant]:
-    """Yield an error for each expression of the functions of a file that can be changed."""
-    text = path.read_text("utf-8")
-    tree = ast.parse(text)
-    for node in changeable(tree):
-        after = changed(node)
-        before = ast.get_source_segment(text, node)
-        if after is not None and before is not None:
-            yield Mutant(path.relative_to(ROOT).as_posix(), node.lineno, node.col_offset, before, ast.unparse(after))
+def changeable_nodes(path: Path) -> list[ast.expr]:
+    """Return the expressions in the functions of a file in which an error can be planted."""
+    return [node for node in changeable(ast.parse(path.read_text("utf-8"))) if changed(node) is not None]
+
+
+def mutant_of(path: Path, node: ast.expr) -> Mutant:
+    """Return the error in an expression of a file."""
+    before, after = ast.get_source_segment(path.read_text("utf-8"), node), changed(node)
+    assert before is not None
+    assert after is not None
+    return Mutant(path.relative_to(ROOT).as_posix(), node.lineno, node.col_offset, before, ast.unparse(after))
 
 
 def changeable(node: ast.AST, inside: bool = False) -> Iterator[ast.expr]:
@@ -156,14 +165,25 @@ class TestRun:
     callers: dict[str, list[str]]  # tests by function, "path:first line", the shortest first
 
     def near(self, mutant: Mutant) -> list[str]:
-        """Return the tests that call the function of an error, the shortest first, for up to NEAR_SECONDS."""
+        """Return tests that call the function of an error, one case of each test function first."""
         chosen, total = [], 0.0
-        for test in self.callers.get(function_of(mutant), []):
+        for test in alternated(self.callers.get(function_of(mutant), [])):
             total += self.seconds[test]
             if chosen and total > NEAR_SECONDS:
                 break
             chosen.append(test)
         return chosen
+
+
+def alternated(tests: Sequence[str]) -> list[str]:
+    """Return the first case of each test function, then the second of each, and so on; otherwise in the given order."""
+    cases: Counter[str] = Counter()
+    turns = []
+    for test in tests:
+        family = test.partition("[")[0]
+        cases[family] += 1
+        turns.append((cases[family], len(turns), test))
+    return [test for _, _, test in sorted(turns)]
 
 
 def function_of(mutant: Mutant) -> str:

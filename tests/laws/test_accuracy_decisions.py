@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +47,7 @@ def test_each_refinement_multiplies_the_error_by_that_of_the_solver(
         monkeypatch.setattr(module, "solve_multipliers", poor_solver)
     errors = [np.abs(result(k) - exact).max() / np.abs(exact).max() for k in range(4)]
     assert errors[0] > 0.1 * WRONG_BY
-    for before, after in zip(errors, errors[1:], strict=False):
+    for before, after in pairwise(errors):
         assert after < 2.0 * WRONG_BY * before + 1e-13
 
 

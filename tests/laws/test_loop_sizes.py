@@ -1,4 +1,4 @@
-"""Loops do not depend on their size and place: assembly, velocities, natural sizes and equations far from the origin."""
+"""Loops do not depend on their size and place: assembly, velocities, natural sizes, and equations far away."""
 
 from __future__ import annotations
 

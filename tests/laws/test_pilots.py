@@ -63,3 +63,17 @@ def test_the_program_does_the_papers_experiment(name: str) -> None:
     assert np.abs(path[0] - START_TARGET).max() < 0.1
     assert np.abs(rate[first - 80 : first - 2]).max() < 1e-9
     assert np.abs(rate[first + 110 : first + 180]).max() < 1e-9  # half a second after the release of the sticks
+
+
+@pytest.mark.parametrize("name", ["excavator", "excavator_linkage"])
+def test_the_papers_experiment_rests_moves_and_rests(name: str) -> None:
+    """At its start the program rests for 5 s, moves for 5 s and rests for 5 s; then it goes to the start again."""
+    machine = MACHINES[name]()
+    program = machine.pilots["resolved"]()
+    arm = replace(program.hands.arm, tip=(0.0, 0.0))
+    y = np.zeros(max(program.hands.joints) + 1)
+    y[list(program.hands.joints)] = np.array(arm.inverse(START_TARGET)) - program.hands.start
+    program(DriveSnapshot(0, 0.0, y, np.zeros(0)))
+    for t in np.arange(0.05, 15.0, 0.1):
+        levers = np.array(program(DriveSnapshot(0, t, y, np.zeros(0)))[:4])
+        assert (levers[:2] > 0.01).all() if 5.0 < t < 10.0 else not levers.any(), t

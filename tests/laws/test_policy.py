@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_rolled_shares import beams
 
 import bellcrank as bc
 from bellcrank.build import policy
 from bellcrank.build.policy import check_request
-from bellcrank.dynamics import METHODS
+from bellcrank.dynamics import METHODS, applicable_methods, candidates
+from bellcrank.dynamics.method_table import COUPLED_MARGIN, ESTIMATE_MARGIN, STRONG_METHODS, estimate
 from bellcrank.dynamics.quantities import QUANTITIES, Request
 from bellcrank.errors import InputError
+from trees import random_tree
 
 TABLE = Path(__file__).parents[1] / "golden" / "decisions.txt"
 SIZES = (
@@ -95,6 +98,29 @@ def table() -> str:
 def test_decisions_are_those_of_the_table() -> None:
     """The table was written by the predicates that policy.py replaced; a changed line needs a reason."""
     assert table() == TABLE.read_text("utf-8")
+
+
+def kinds(kind: str, n: int) -> bc.Mechanism:
+    return random_tree(0, [kind] * n, rooted=True)
+
+
+WIDELY_TRIED = {"6 slides": lambda: kinds("prismatic", 6), "3 balls": lambda: kinds("spherical", 3)}
+WIDELY_TRIED |= {f"{n} mimic joints": lambda n=n: hanging(n, mimic=True) for n in (6, 30)}
+WIDELY_TRIED |= {"2 beams": lambda: beams(2)}
+NARROWLY_TRIED = {f"chain of {n}": lambda n=n: bc.zoo.chain(n) for n in (6, 30)}
+NARROWLY_TRIED |= {"30 slides": lambda: kinds("prismatic", 30), "20 balls": lambda: kinds("spherical", 20)}
+NARROWLY_TRIED |= {"8 beams": lambda: beams(8)}
+
+
+@pytest.mark.parametrize("name", [*WIDELY_TRIED, *NARROWLY_TRIED])
+@pytest.mark.parametrize("quantity", ["forward_dynamics", "mass_matrix"])
+def test_auto_tries_the_methods_whose_estimates_are_near_the_least(name: str, quantity: str) -> None:
+    """The estimate is for revolute joints: with others more methods are tried, where little work makes that cheap."""
+    tree = (WIDELY_TRIED | NARROWLY_TRIED)[name]().tree
+    work = {by.name: estimate(by.name, quantity, tree) for by in applicable_methods(quantity, tree)}
+    margin = COUPLED_MARGIN if name in WIDELY_TRIED else ESTIMATE_MARGIN
+    near = {by for by, x in work.items() if x <= margin * min(filter(None, work.values()))} - set(STRONG_METHODS)
+    assert {by.name for by in candidates(quantity, tree)} - set(STRONG_METHODS) == near
 
 
 def test_reasons_have_the_numbers() -> None:

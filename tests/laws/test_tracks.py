@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from test_elements import moving, rate
 
+import bellcrank as bc
 from bellcrank.excavators.digging_forces import Stance
 from bellcrank.excavators.geometry import Linkage
 from bellcrank.excavators.linkage_machine import tracked
@@ -203,3 +204,31 @@ def test_page_shows_the_risk_of_tipping(parked: Parked) -> None:
     np.testing.assert_allclose(found, found[0], rtol=1e-9)
     assert 0.0 < found[0] < 0.8
     assert "tipping" in [g.column for g in m.gauges]
+
+
+@pytest.mark.parametrize("lift", [0.0, 0.5, 0.96, 3.0])
+def test_gauges_are_the_moments_and_forces_on_the_tracks(lift: float) -> None:
+    """Moments about the middle of the tracks are cross products; the load is at least a twentieth of the weight."""
+    m, g, rng = bc.zoo.excavator_linkage(), 9.81, np.random.default_rng(4)
+    base, own = footing(m, Linkage.of_zoo()), sum(float(b.mass) for b in m.bodies) * g
+    q = m.neutral()
+    weight = own + base.mass * g
+    F = weight * np.array([*rng.uniform(-0.2, 0.2, 2), lift])
+    tipping, slipping = Stance(m, {"tip": lambda t, X, V: (F, None)}, base).utilisation(0.0, list(q), [0.0] * m.nv)
+    origin = np.array([0.0, 0.0, base.contact.level])
+    M = np.cross(m.pose(q, "tip")[:3, 3] - origin, F) + np.cross(m.com(q) - origin, [0.0, 0.0, -own])
+    load = max(weight - F[2], weight / 20.0)
+    assert tipping == pytest.approx(max(abs(M[1]) / base.half_length, abs(M[0]) / base.sides[1]) / load)
+    assert slipping == pytest.approx(math.hypot(F[0], F[1]) / (base.friction * load))
+
+
+def test_tilt_is_the_angle_between_the_carriage_and_the_vertical() -> None:
+    machine = tracked()
+    m, s = machine.mechanism, machine.system
+    rest = [0.0] * m.nv
+    for turn in np.random.default_rng(1).normal(size=(5, 4)):
+        q = np.array(machine.start)
+        q[3:7] = turn / np.linalg.norm(turn)
+        upright = float(m.pose(q, "carriage")[2, 2])
+        tilt = s.outputs["carriage.tilt"](0.0, q.tolist(), rest, [], [])
+        assert tilt == pytest.approx(math.acos(abs(upright)), abs=1e-7)

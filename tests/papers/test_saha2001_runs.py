@@ -43,15 +43,15 @@ def test_scan_changes_one_number_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     """Masses and moments are halved and doubled, coordinates are moved by 0.1 and 0.3 m."""
     arm, given = bc.zoo.stanford(), {}
 
-    class Scanned(Exception):
+    class ScannedError(Exception):
         pass
 
     def run(*_: object, parameters: dict[str, np.ndarray], **__: object) -> None:
         given.update(parameters)
-        raise Scanned
+        raise ScannedError
 
     monkeypatch.setattr(saha, "Simulator", lambda free: SimpleNamespace(run=run, free=free))
-    with pytest.raises(Scanned):
+    with pytest.raises(ScannedError):
         saha._scan_numbers(arm)
     nominal = arm.free(*given).parameters
     changed = np.array([x != nominal[name] for name, x in given.items()])

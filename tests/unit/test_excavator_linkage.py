@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,15 @@ def test_four_functions_move() -> None:
 def test_masses_are_those_of_the_class() -> None:
     upper = sum(b.mass for b in M.bodies)
     assert 14e3 < upper < 16e3  # 22.5 t with an undercarriage of 7 to 8 t
+
+
+@pytest.mark.parametrize("name", ["cab", "boom", "stick", "bucket"])
+def test_inertias_are_those_of_boxes(name: str) -> None:
+    """A box has the inertia of eight equal points at its half lengths over the root of three."""
+    given, body = bc.zoo.data("excavator_linkage")[name], next(b for b in M.bodies if b.name == name)
+    points = np.array(list(product((-1.0, 1.0), repeat=3))) * np.array(given["size"]) / (2.0 * np.sqrt(3.0))
+    inertia = sum(given["mass"] / 8 * (p @ p * np.eye(3) - np.outer(p, p)) for p in points)
+    np.testing.assert_allclose(np.linalg.eigvalsh(np.array(body.inertia)), np.linalg.eigvalsh(inertia), rtol=1e-12)
 
 
 @pytest.mark.parametrize("k", range(6))

@@ -78,6 +78,7 @@ def test_an_offline_run_has_its_ground_too() -> None:
     m = excavator.machine()
     run = dug_offline(m, 14.0, m.pilots["dig"](), integrator="rk4")
     assert run.ground is not None
+    np.testing.assert_allclose(run.t, np.linspace(0.0, 14.0, 701))
     lack = -np.array([run.ground.volume(t) for t in run.t[::50]])
     felt = run["parameter.load.mass"][::50] / 1540.0
     assert felt.max() > 0.3

@@ -233,9 +233,7 @@ def with_usual_pivots(tree: Tree, rank: LoopRank, pattern: Array, q: Array, C: A
     some = np.unique(np.linspace(0, len(q) - 1, min(len(q), EXAMINED_CONFIGURATIONS)).astype(int))
     natural = C[some] * np.array(rank.natural(tree.nv))
     rows = natural / np.array(rank.scale)[:, None]
-    partition = np.median(
-        [least_pivot(x, choose_pivots(y, pattern, rank)) for x, y in zip(rows, natural, strict=True)]
-    )
+    partition = np.median([least_pivot(x, choose_pivots(y, pattern, rank)) for x, y in zip(rows, natural, strict=True)])
     multipliers = float(np.median([_least_multiplier_pivot(tree, rank, q[k], C[k]) for k in some]))
     loss = EPSILON / max(multipliers, EPSILON) ** 2
     return replace(

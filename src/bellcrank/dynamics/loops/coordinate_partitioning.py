@@ -24,9 +24,7 @@ Pivots = Sequence[tuple[int, int]]
 LinearForm = dict[Any, Scalar]  # by index of an unknown, or by the name of a right-hand side
 
 
-def choose_pivots(
-    C: Array, pattern: Array | None = None, rank: LoopRank | None = None
-) -> list[tuple[int, int]]:
+def choose_pivots(C: Array, pattern: Array | None = None, rank: LoopRank | None = None) -> list[tuple[int, int]]:
     """Return (row, column) in the order of elimination.
 
     Complete pivoting is used, but among pivots of nearly the same size the one with the least fill-in (Markowitz) goes
