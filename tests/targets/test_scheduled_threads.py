@@ -105,6 +105,19 @@ def test_kernel_of_a_schedule_has_the_interface_of_a_kernel() -> None:
     np.testing.assert_allclose(single(q, v, tau), wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
 
 
+def test_kernel_of_a_schedule_with_loops_and_free_parameters() -> None:
+    m = zoo.load("four_bar").free("crank.mass")
+    s = bc.schedule(m, machine="complete:2", kind="ideal", level="cluster")
+    k = bc.kernel(m, "forward_dynamics", schedule=s)
+    q, v = m.assemble(None, [1.0] * m.nv)
+    tau, mass = np.ones(m.nv), m.parameters.nominal[0]
+    for x in (mass, 2.0 * mass):
+        wanted = m.forward_dynamics(q, v, tau, parameters={"crank.mass": x})
+        found = k(q, v, tau, parameters={"crank.mass": x})
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
+    np.testing.assert_allclose(s.run(q, v, tau, [mass]), k(q, v, tau), rtol=1e-12)
+
+
 def test_wongs_program_is_a_kernel() -> None:
     m = zoo.load("chain:3")
     state = m.random(1)
