@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +117,21 @@ def test_kernel_of_a_schedule_with_loops_and_free_parameters() -> None:
         found = k(q, v, tau, parameters={"crank.mass": x})
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
     np.testing.assert_allclose(s.run(q, v, tau, [mass]), k(q, v, tau), rtol=1e-12)
+
+
+def test_callers_at_the_same_time_and_forked_processes() -> None:
+    m = zoo.planar3r()
+    s = bc.schedule(m, machine="complete:2", kind="ideal", level="cluster", method="aba")
+    state = m.random(1, (3,))
+    wanted = s.run(*state)
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: s.run(*state), range(6)):
+            np.testing.assert_array_equal(found, wanted)
+    assert s.__dict__["_kernel"].counts == (21, 0)
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        os._exit(0 if np.array_equal(s.run(*state), wanted) else 1)
 
 
 def test_wongs_program_is_a_kernel() -> None:
