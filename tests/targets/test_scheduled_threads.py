@@ -93,13 +93,13 @@ def test_kernel_of_a_schedule_has_the_interface_of_a_kernel() -> None:
     k = bc.kernel(m, "forward_dynamics", schedule=s)
     assert isinstance(k, ParallelKernel)
     q, v, tau = m.random(3, (2, 5))
-    wanted = m.forward_dynamics(q, v, tau)
+    wanted = graphs.graph(m, "forward_dynamics", "crba").evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
     tolerance = {"rtol": 0, "atol": 1e-12 * np.abs(wanted).max()}
     np.testing.assert_allclose(k(q, v, tau), wanted, **tolerance)
     np.testing.assert_allclose(k(q[0, 0], tau=tau[0, 0], v=v[0, 0]), wanted[0, 0], **tolerance)
     np.testing.assert_allclose(pickle.loads(pickle.dumps(k))(q, v, tau), wanted, **tolerance)
     assert k.schedule is s
-    assert k.predicted > 0.0
+    assert k.speedup == s.speedup  # on its own machine, whose unit is not that of this computer
     with pytest.raises(InputError, match="nan"):
         k(q[0, 0] * np.nan, v[0, 0], tau[0, 0])
     single = bc.kernel(m, "forward_dynamics", schedule=s, dtype="float32")
@@ -146,8 +146,7 @@ def test_a_schedule_of_something_else_is_refused() -> None:
     s = bc.schedule(m, machine="complete:2")
     for call, match in (
         (lambda: bc.kernel(other, "forward_dynamics", schedule=s), "differs by .* from that of forward_dynamics of"),
-        (lambda: bc.kernel(zoo.chain(4), "forward_dynamics", schedule=s), r"with inputs q\[3\].*expected one of"),
-        (lambda: bc.kernel(m, "mass_matrix", schedule=s), "expected one of mass_matrix of planar3r"),
+        (lambda: bc.kernel(m, "mass_matrix", schedule=s), r"with inputs q\[3\].* expected one of mass_matrix of planar"),
         (lambda: bc.kernel(m, "forward_dynamics", schedule=s, machine="threads"), "leave out method="),
         (lambda: bc.kernel(m, "forward_dynamics", schedule="mesh:2,2"), "schedule is 'mesh:2,2'"),  # type: ignore[arg-type]
         (lambda: s.run(*other.random(0)[:2]), "missing tau"),
