@@ -111,6 +111,7 @@ LONG = (
     "test_experiment_numbers.py::test_experiment_numbers[[]executed]",
     "test_scheduled_threads.py::test_the_machines_of_the_papers[[]wong-explicit]",
     "test_scheduled_threads.py::test_the_machines_of_the_papers[[]fijany]",
+    "test_scheduled_threads.py::test_kernel_of_a_schedule_with_loops_and_free_parameters",
     "test_export_schedule.py::test_threads_have_no_races[[]on_t*",
     "test_rolling.py::*[[]*projected*",
     "test_elements.py::test_action_is_reaction_and_runs_balance[[]smooth]",

@@ -23,14 +23,9 @@ from bellcrank.papers.fijany import ARRAYS, schedule_on_array
 from bellcrank.papers.schaefer import combinations, figure_8
 from bellcrank.papers.wong import wong_mesh
 from bellcrank.scheduling import Machine, Schedule, ScheduleError, fixed_order_schedule, machine, schedule, tasks
-from bellcrank.scheduling.processor_programs import (
-    Compute,
-    ProcessorPrograms,
-    Receive,
-    Send,
-    Step,
-    processor_programs,
-)
+from bellcrank.scheduling.processor_programs import ProcessorPrograms
+from bellcrank.scheduling.program_steps import Compute, Receive, Send, Step
+from bellcrank.scheduling.program_translation import processor_programs
 from trees import few, trees
 
 MACHINES = (

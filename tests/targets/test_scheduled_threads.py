@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -92,17 +93,45 @@ def test_kernel_of_a_schedule_has_the_interface_of_a_kernel() -> None:
     k = bc.kernel(m, "forward_dynamics", schedule=s)
     assert isinstance(k, ParallelKernel)
     q, v, tau = m.random(3, (2, 5))
-    wanted = m.forward_dynamics(q, v, tau)
+    wanted = graphs.graph(m, "forward_dynamics", "crba").evaluate(q=q, v=v, tau=tau)["forward_dynamics"]
     tolerance = {"rtol": 0, "atol": 1e-12 * np.abs(wanted).max()}
     np.testing.assert_allclose(k(q, v, tau), wanted, **tolerance)
     np.testing.assert_allclose(k(q[0, 0], tau=tau[0, 0], v=v[0, 0]), wanted[0, 0], **tolerance)
     np.testing.assert_allclose(pickle.loads(pickle.dumps(k))(q, v, tau), wanted, **tolerance)
     assert k.schedule is s
-    assert k.predicted > 0.0
+    assert k.speedup == s.speedup  # on its own machine, whose unit is not that of this computer
     with pytest.raises(InputError, match="nan"):
         k(q[0, 0] * np.nan, v[0, 0], tau[0, 0])
     single = bc.kernel(m, "forward_dynamics", schedule=s, dtype="float32")
     np.testing.assert_allclose(single(q, v, tau), wanted, rtol=0, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_kernel_of_a_schedule_with_loops_and_free_parameters() -> None:
+    m = zoo.load("four_bar").free("crank.mass")
+    s = bc.schedule(m, machine="complete:2", kind="ideal", level="cluster")
+    k = bc.kernel(m, "forward_dynamics", schedule=s)
+    q, v = m.assemble(None, [1.0] * m.nv)
+    tau, mass = np.ones(m.nv), m.parameters.nominal[0]
+    for x in (mass, 2.0 * mass):
+        wanted = m.forward_dynamics(q, v, tau, parameters={"crank.mass": x})
+        found = k(q, v, tau, parameters={"crank.mass": x})
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
+    np.testing.assert_allclose(s.run(q, v, tau, [mass]), k(q, v, tau), rtol=1e-12)
+
+
+def test_callers_at_the_same_time_and_forked_processes() -> None:
+    m = zoo.planar3r()
+    s = bc.schedule(m, machine="complete:2", kind="ideal", level="cluster", method="aba")
+    state = m.random(1, (3,))
+    wanted = s.run(*state)
+    with ThreadPoolExecutor(3) as pool:
+        for found in pool.map(lambda _: s.run(*state), range(6)):
+            np.testing.assert_array_equal(found, wanted)
+    assert s.__dict__["_kernel"].counts == (21, 0)
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        os._exit(0 if np.array_equal(s.run(*state), wanted) else 1)
 
 
 def test_wongs_program_is_a_kernel() -> None:
@@ -117,8 +146,7 @@ def test_a_schedule_of_something_else_is_refused() -> None:
     s = bc.schedule(m, machine="complete:2")
     for call, match in (
         (lambda: bc.kernel(other, "forward_dynamics", schedule=s), "differs by .* from that of forward_dynamics of"),
-        (lambda: bc.kernel(zoo.chain(4), "forward_dynamics", schedule=s), r"with inputs q\[3\].*expected one of"),
-        (lambda: bc.kernel(m, "mass_matrix", schedule=s), "expected one of mass_matrix of planar3r"),
+        (lambda: bc.kernel(m, "mass_matrix", schedule=s), r"with inputs q\[3\].* expected one of mass_matrix of"),
         (lambda: bc.kernel(m, "forward_dynamics", schedule=s, machine="threads"), "leave out method="),
         (lambda: bc.kernel(m, "forward_dynamics", schedule="mesh:2,2"), "schedule is 'mesh:2,2'"),  # type: ignore[arg-type]
         (lambda: s.run(*other.random(0)[:2]), "missing tau"),

@@ -9,8 +9,8 @@ import numpy as np
 
 from bellcrank.build.function_compilation import compile_graph
 from bellcrank.scheduling import Machine, Schedule
-from bellcrank.scheduling.event_machine import Execution
-from bellcrank.scheduling.processor_programs import processor_programs
+from bellcrank.scheduling.execution import Execution
+from bellcrank.scheduling.program_translation import processor_programs
 
 TINY = 1e-300  # for ratios of numbers that may be zero
 

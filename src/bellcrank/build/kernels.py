@@ -154,6 +154,8 @@ def make_scheduled_kernel(mechanism: Mechanism, request: Request, schedule: Sche
     check_request(mechanism, request)
     q, reference = quantity(request.quantity), graphs.choose_graph(mechanism, request)[1]
     positions, velocities, forces = mechanism.random(0)
+    if mechanism.loops:  # methods agree only where the loops are closed
+        positions, velocities = mechanism.assemble(None, velocities)
     state = {"q": positions, "v": velocities, "p": mechanism.parameters.nominal}
     inputs = {name: np.resize(state.get(name, forces), shape) for name, shape in reference.inputs.items()}
     what = f"{request.quantity} of {single_line(mechanism.name)}"

@@ -17,7 +17,7 @@ from bellcrank.build.compilation import Job, build_kernel
 from bellcrank.errors import InputError
 from bellcrank.quoting import quoted_name
 from bellcrank.scheduling import Schedule
-from bellcrank.scheduling.processor_programs import processor_programs
+from bellcrank.scheduling.program_translation import processor_programs
 
 if TYPE_CHECKING:
     from bellcrank.emit.cores.target import ParallelKernel

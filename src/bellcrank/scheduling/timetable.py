@@ -19,7 +19,7 @@ from bellcrank.scheduling.task import Tasks
 from bellcrank.text_table import table
 
 if TYPE_CHECKING:
-    from bellcrank.scheduling.event_machine import Execution
+    from bellcrank.scheduling.execution import Execution
 
 CARRIERS = ("threads", "events")
 RELATIVE_TIME_TOLERANCE = 1e-9  # relative to the makespan: times are sums of floats
@@ -306,7 +306,7 @@ class Schedule:
         ScheduleError
             If the schedule has no operations to execute.
         """
-        from bellcrank.scheduling.event_machine import execute, inputs_by_name
+        from bellcrank.scheduling.execution import execute, inputs_by_name
 
         return execute(self, inputs_by_name(self, args, inputs), links, machine)
 

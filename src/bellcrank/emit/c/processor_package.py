@@ -29,7 +29,7 @@ from bellcrank.errors import InputError, unknown
 from bellcrank.graph.inline import inline
 from bellcrank.quoting import comment, identifier, markdown, source
 from bellcrank.scheduling import Schedule
-from bellcrank.scheduling.processor_programs import processor_programs
+from bellcrank.scheduling.program_translation import processor_programs
 from bellcrank.version import __version__
 
 # Functions and types that begin with the name of the package, and words that the templates use beside the arrays.

@@ -17,7 +17,8 @@ from bellcrank.emit.c.routine import MAX_LABEL_LENGTH, Declaration, Routine, uni
 from bellcrank.graph import Node
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment, identifier
-from bellcrank.scheduling.processor_programs import Compute, ProcessorPrograms, Receive, Send, Step
+from bellcrank.scheduling.processor_programs import ProcessorPrograms
+from bellcrank.scheduling.program_steps import Compute, Receive, Send, Step
 
 
 class ProcessorText(Routine):

@@ -22,7 +22,8 @@ from bellcrank.graph.graph import Coverage
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import comment
 from bellcrank.scheduling import Schedule
-from bellcrank.scheduling.processor_programs import Compute, Send, processor_programs
+from bellcrank.scheduling.program_steps import Compute, Send
+from bellcrank.scheduling.program_translation import processor_programs
 
 FLAG_OFFSET = 56  # offset of the last word of the first cache line
 

@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.buffers import POISONED
@@ -192,7 +191,6 @@ class ParallelKernel(Kernel):
         self._layout, self._machine = layout, machine
         self.team: ThreadTeam | None = None
         self.together_only = False  # True: wait for the workers, and compute no state alone
-        self._together_lock = Lock()
         super().__init__(*args, **kwargs)
         if used > 1:
             self.team = ThreadTeam(self.library, used)
@@ -253,7 +251,7 @@ class ParallelKernel(Kernel):
         if POISONED:
             poisoning().stain()
         if self.together_only:
-            with self._together_lock:
+            with self.team.together_lock:
                 addresses = ([p + k * stride for p, stride in pointers] for k in range(rows))
                 return max(self._compute_together(self.team, row) for row in addresses)
         if single:

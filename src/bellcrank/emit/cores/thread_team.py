@@ -45,6 +45,7 @@ class ThreadTeam:
         self.shared = library.address("shared")
         self._enter = [ctypes.CFUNCTYPE(None)(library.address(f"worker_{k}")) for k in range(1, processors)]
         self._lock = threading.Lock()
+        self.together_lock = threading.Lock()  # held by a caller that insists on all workers
         self._threads: list[threading.Thread] = []
         self._gates: list[SimpleQueue[None]] = []  # not events: put() never blocks
         self.cpus: Sequence[int] = ()
@@ -132,6 +133,7 @@ class ThreadTeam:
     def reset_after_fork(self) -> None:
         """Reset the state in a forked child, which has no worker threads and no step in progress."""
         self._lock, self._threads, self._gates = threading.Lock(), [], []
+        self.together_lock = threading.Lock()
         step = self.word(
             shared.LINE_BYTES * shared.STEP_LINE
         ).value  # continues: otherwise old messages would match new steps
