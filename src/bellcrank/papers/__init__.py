@@ -176,10 +176,17 @@ TABLE = {
     ),
     "Fijany 1989": (
         ("fijany1989", "3, 4", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
+        (
+            "fijany_arrays",
+            "2 to 4",
+            "Layouts, clocks, frames of projection, O(n^3) processors",
+            "fijany_layouts:tables",
+        ),
         ("critical_path", "4", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
+        ("wong_rivals", "4.7", "Rival algorithms as programs, with and without messages", "wong.rival_times:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
