@@ -194,3 +194,48 @@ def test_kinds_and_other_names_of_them() -> None:
     assert of["hidden"].message(3) == 0.0
     assert of["t800"].overlapped
     assert not of["explicit"].overlapped
+
+
+def test_search_prints_its_candidates(folder: Path) -> None:
+    text = " ".join(good("schedule", "planar3r", "-q", "mass_matrix", "--machine", "complete:3", "--no-page").split())
+    found = data("schedule", "planar3r", "-q", "mass_matrix", "--machine", "complete:3")
+    best = found["candidates"][0]
+    assert best["makespan"] == found["makespan"] == min(c["makespan"] or 1e9 for c in found["candidates"])
+    assert found["method"].startswith(best["method"])
+    assert f"candidate task tasks operations bound makespan {found['unit']}" in text
+    assert {"first pass only", "not shorter, by its bound"} & {c["remark"] for c in found["candidates"]}
+
+
+def test_map_of_a_family(folder: Path) -> None:
+    args = ("schedule", "chain", "-q", "mass_matrix", "--map", "2,3/1,4")
+    cells = data(*args)["cells"]
+    assert [(c["bodies"], c["processors"]) for c in cells] == [(2, 1), (2, 4), (3, 1), (3, 4)]
+    assert all(c["makespan"] > 0.0 for c in cells)
+    text = good(*args, "--svg")
+    assert "p = 4" in text
+    assert ElementTree.parse(folder / "chain_mass_matrix_complete_map.svg").getroot().tag.endswith("svg")
+    for wrong, message in (
+        (("--map", "2,3"), "such as"),
+        (("--map", "2/2", "--machine", "mesh"), "complete, bus, pipeline"),
+        (("--map", "2/2", "-m", "crba"), "leave out"),
+    ):
+        result = run("schedule", "chain", *wrong)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+
+
+def test_coordinates_of_loops() -> None:
+    found = data("schedule", "slider_fourbar", "--coordinates")
+    assert found["sets"][0]["independent"] == ["T1", "R2"]
+    assert all(s["makespan"] is None for s in found["sets"])
+    scheduled = data("schedule", "slider_fourbar", "--coordinates", "--machine", "complete:2")
+    assert any(s["makespan"] >= s["span"] for s in scheduled["sets"] if s["makespan"])
+    assert "T1, R2" in good("schedule", "slider_fourbar", "--coordinates")
+    assert "has no loops" in " ".join(run("schedule", "puma600", "--coordinates").output.split())
+
+
+def test_projection_is_an_option() -> None:
+    args = ("schedule", "planar3r", "-q", "mass_matrix", "-m", "vcrb_parallel", "--level", "node")
+    base, end = data(*args), data(*args, "--projection", "end")
+    assert end["method"] == "vcrb_parallel, end"
+    assert base["work"] != end["work"]

@@ -188,10 +188,12 @@ TABLE = {
     ),
     "Fijany 1989": (
         ("fijany1989", "slides", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
+        ("fijany_arrays", "slides", "Layouts, clocks, frames of projection, O(n^3) processors", "fijany_layouts:tables"),
         ("critical_path", "slides", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
+        ("wong_rivals", "4.7", "Rival algorithms as programs, with and without messages", "wong.rival_times:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
         ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),

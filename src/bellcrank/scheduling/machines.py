@@ -29,6 +29,28 @@ T800_COSTS_US: Mapping[str, float] = {
     ]
     for name, op in OPS.items()
 }
+# A core of an AMD Ryzen 9 7950X (Zen 4) at 5 GHz. Assumed latencies of scalar operations in double precision: 3 cycles
+# for an addition or multiplication, 13 for a division, 21 for a square root, 40 for a sine or cosine. A message between
+# cores takes 68 ns, the median that core-to-core-latency by N. Viennot lists for this processor (16 ns within one of
+# its two dies, 68 to 73 ns between them). A cache line carries eight numbers, for which we assume 1 ns each.
+MULTICORE_COSTS_NS: Mapping[str, float] = {
+    name: {"add": 0.6, "mul": 0.6, "div": 2.6, "sqrt": 4.2, "trig": 8.0, "exp": 8.0, "neg": 0.0, "select": 0.2}[
+        "add" if op.kind == "sub" else op.kind
+    ]
+    for name, op in OPS.items()
+}
+# A thread of an NVIDIA H200, one thread of every warp working, in double precision at 1.755 GHz: 4 cycles for an
+# operation and 20 for an access to shared memory, as the table of GPU architectures in Ultrasonics Sonochemistry 99,
+# 106546, 2023 gives for the H100, which has the same multiprocessors. Division, square root and sine are 10, 20 and 30
+# operations (emit/cuda/team.py). A message is a write, a flag that is read, and a read: three accesses, and then a
+# read every other cycle. We derived this cost, and did not measure it.
+H200_COSTS_NS: Mapping[str, float] = {
+    name: (4 / 1.755)
+    * {"add": 1.0, "mul": 1.0, "div": 10.0, "sqrt": 20.0, "trig": 30.0, "exp": 30.0, "neg": 0.0, "select": 1.0}[
+        "add" if op.kind == "sub" else op.kind
+    ]
+    for name, op in OPS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -310,11 +332,23 @@ def transputer_t800(topology: Topology) -> Machine:
     return Machine(f"T800 {topology.name}", topology, T800_COSTS_US, start=5.0, word=7.0 / 3.0, unit="us")
 
 
+def multicore(topology: Topology) -> Machine:
+    """Return cores of a processor of the 2020s in this `topology`, in ns."""
+    return Machine(f"multicore {topology.name}", topology, MULTICORE_COSTS_NS, start=68.0, word=1.0, unit="ns")
+
+
+def h200(topology: Topology) -> Machine:
+    """Return threads of a block on an NVIDIA H200 in this `topology`, in ns; messages go through shared memory."""
+    return Machine(f"H200 {topology.name}", topology, H200_COSTS_NS, start=60 / 1.755, word=2 / 1.755, unit="ns")
+
+
 KINDS: dict[str, Callable[[Topology], Machine]] = {
     "ideal": ideal,
     "t800": transputer_t800,
     "hidden": lambda t: transputer_t800(t).with_costs(name=f"{t.name}, messages hidden", start=0.0, word=0.0),
     "explicit": lambda t: transputer_t800(t).with_costs(overlapped=False),
+    "multicore": multicore,
+    "h200": h200,
 }
 KIND_ALIASES = {"transputer_t800": "t800"}  # alternative names
 

@@ -47,8 +47,9 @@ def pair_transforms(tree: Tree, q: Vector) -> Transforms:
         if link.parent >= 0:
             pose[j, link.parent], X[j, link.parent] = (R[j], P[j]), link.transform(q)
         for distance, i in enumerate(path[2:], 2):
-            step(f"X({tree.links[i].name})", link.name)
-            middle = path[1 << (distance - 1).bit_length() - 1]  # at a distance of 2^eta
+            eta = (distance - 1).bit_length() - 1
+            step(f"X{eta}({tree.links[i].name})", link.name)
+            middle = path[1 << eta]
             (R_jk, p_jk), (R_ki, p_ki) = pose[j, middle], pose[middle, i]
             pose[j, i] = R_ki.times(R_jk), p_ki + R_ki @ p_jk
             X[j, i] = Transform([Shift(pose[j, i][1]), FullRotation(pose[j, i][0])])
