@@ -64,3 +64,19 @@ def test_runs_equal_those_of_the_experiment() -> None:
     resolved, joint = (simulate_mode(c) for c in (spool_control.resolved_mode(), spool_control.joint_mode()))
     np.testing.assert_allclose(runs.resolved.q[0], resolved.q[::2], atol=1e-6)
     np.testing.assert_allclose(runs.joint.q[0], joint.q[::2], atol=2e-3)  # its rates change at 5 s, between two stages
+
+
+def test_a_fast_sampled_control_is_the_continuous_one() -> None:
+    """With a period of 1 ms the motion is that of the continuous control within a degree; at 10 ms the boom shakes."""
+    values = {"opening": np.array([0.1]), "height": np.array([3.0]), "bucket": np.array([-np.pi / 2])}
+    continuous, fast, slow = (feasible_set.simulate(values, 0.001, every) for every in (0.0, 0.001, 0.01))
+    assert np.abs(continuous.resolved.q[0, :, :2] - fast.resolved.q[0, :, :2]).max() < np.radians(1.0)
+    waves = [float(r.swing("boom", 13.0, 15.0)[0]) for r in (continuous, fast, slow)]
+    assert waves[0] < 0.002
+    assert waves[1] < 0.01 < 0.2 < waves[2]
+
+
+def test_no_sample_with_a_sampled_control_is_feasible() -> None:
+    for every in (0.01, 0.05):
+        _, truth = evaluate(COUNT, feasible_set.STEP, every)
+        assert not all_true(truth).any()

@@ -10,30 +10,38 @@ of the same quantity of the joint that it is compared with.
 
 Sampled are the opening of the spool per volt, the height of the bucket's hinge and the bucket's angle. The rates of
 JOINT mode, which came from a file, lead from the first to the last pose of RESOLVED mode at constant speed. The rate at
-which the control reads the machine is not printed either; here the control is continuous.
+which the control reads the machine is not printed either: it is tried as continuous, at every step, and every 0.05 s,
+the printed rate of the display. A sampled control takes differences of angles for velocities, adds its rates to its
+desired angles once a sample, and holds its voltages, as section 5.4.3 describes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import radians
+from typing import Any
 
 import numpy as np
 
+from bellcrank.actuators import RotaryHydraulics
 from bellcrank.excavators import spool_control
 from bellcrank.excavators.spool_control import JOINTS, MOTION_SECONDS, REST_SECONDS, SECONDS, JointMode, SpoolControl
 from bellcrank.papers.open_loop import Array
 from bellcrank.parameters import parameter
 from bellcrank.record import Record
+from bellcrank.scalar import Scalar
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Solver
+from bellcrank.sim.system.sampling import Sampled
+from bellcrank.sim.system.systems import system
 from bellcrank.text_table import Table
-from bellcrank.zoo import data
+from bellcrank.zoo import data, excavator
 
 SAMPLES, SEED = 512, 1991
 STEP, SHORT_STEP, EVERY = 0.01, 0.0025, 0.02  # s; the first is printed, and with the second all samples are resolved
+CONTROL_PERIODS = (0.0, 0.01, 0.05)  # s; 0 is a continuous control, 0.05 s the printed rate of the display
 # Range of each number that is not printed: cm/V, m, rad.
 RANGES = {"opening": (0.02, 1.0), "height": (0.0, 4.0), "bucket": (-np.pi, 0.0)}
 UNITS = {"opening": "cm/V", "height": "m", "bucket": "rad"}
@@ -48,6 +56,7 @@ class Runs:
 
     joint: Record
     resolved: Record
+    volts: str  # ending of the columns of the voltages
 
     def error(self, mode: Record, joint: str, t: float) -> Array:
         """Return the desired minus the actual angle of a `joint` in a run (`mode`) at the time `t`, rad."""
@@ -87,7 +96,7 @@ STATEMENTS: Mapping[str, Margin] = {
     "JOINT: the bucket drops less than the stick": lambda r: (
         r.error(r.joint, "stick", 4.9) - abs(r.error(r.joint, "bucket", 4.9))
     ),
-    "JOINT: boom's v > 0 before the motion": lambda r: r.joint["boom.command"][:, _rows(3.0, 4.9)].min(axis=1),
+    "JOINT: boom's v > 0 before the motion": lambda r: r.joint[f"boom{r.volts}"][:, _rows(3.0, 4.9)].min(axis=1),
     "JOINT: but its spool is shut": lambda r: -abs(r.joint["boom.spool"][:, _rows(3.0, 4.9)]).max(axis=1) + 1e-9,
     "JOINT: boom oscillates at the start, the cab does not": lambda r: (
         NOT_PRESENT * r.swing("boom", 0.0, 1.0) - r.swing("cab", 0.0, 1.0)
@@ -96,7 +105,7 @@ STATEMENTS: Mapping[str, Margin] = {
         NOT_PRESENT * r.swing("stick", 0.0, 1.0) - r.swing("cab", 0.0, 1.0)
     ),
     "JOINT: all joints lag at the end": lambda r: np.min([r.lag(r.joint, j, SECONDS) for j in JOINTS], axis=0),
-    "JOINT: a negative v of the boom at the end": lambda r: -r.joint["boom.command"][:, -1],
+    "JOINT: a negative v of the boom at the end": lambda r: -r.joint[f"boom{r.volts}"][:, -1],
     "JOINT: the cab oscillates at the end, the boom is smooth": lambda r: (
         QUIET_WAVE * r.swing("cab", 13.0, SECONDS) - r.swing("boom", 13.0, SECONDS)
     ),
@@ -142,15 +151,40 @@ def samples(count: int = SAMPLES) -> dict[str, Array]:
     return out | {"opening": np.exp(low + (high - low) * cells["opening"])}
 
 
-def _simulator(control: SpoolControl) -> Simulator:
-    from bellcrank.papers.wong.experiments import excavator_system_with
+def _simulator(control: SpoolControl, every: float) -> Simulator:
+    """Return the simulator of a control that is continuous, or sampled `every` so many seconds if that is not 0."""
+    drives = spool_control.hydraulics(opening=parameter("opening", spool_control.OPENING, "cm/V"))
+    inputs = {} if control.profile is not None else dict.fromkeys(control.inputs, 0.0)
+    outputs: dict[str, Any] = {}
+    for j, drive, spool in zip(JOINTS, drives, spool_control.spool_outputs(control, drives), strict=True):
+        outputs[f"{j}.spool"] = partial(_held_spool, drive, j) if every else spool
+    law = _sampled(control, every) if every else control
+    return Simulator(system(excavator(), drives, law, inputs=inputs, outputs=outputs), solver=Solver(resolve=0.0))
 
-    opening = parameter("opening", spool_control.OPENING, "cm/V")
-    drives = spool_control.hydraulics(opening=opening)
-    return Simulator(excavator_system_with(control, drives), solver=Solver(resolve=0.0))
+
+def _held_spool(drive: RotaryHydraulics, joint: str, t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Scalar:
+    return drive.spool(x[f"{joint}.held"])
 
 
-def simulate(values: Mapping[str, Array], step: float = STEP) -> Runs:
+def _sampled(control: SpoolControl, every: float) -> Sampled:
+    """Return `control` as section 5.4.3 computes it: differences for velocities, sums for desired angles."""
+    start = {f"{j}_d": q for j, q in zip(JOINTS, control.start, strict=True)}
+    last = {f"{j}_last": q for j, q in zip(JOINTS, control.start, strict=True)}
+
+    def function(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> tuple[dict[str, Scalar], dict[str, Scalar]]:
+        theta_d, rates = control.desired(t, x, u)
+        volts: dict[str, Scalar] = {}
+        after: dict[str, Scalar] = {}
+        for i, j in enumerate(JOINTS):
+            speed = (q[i] - x[f"{j}_last"]) * (1.0 / every)
+            volts[j] = control.kv[i] * (rates[i] - speed) + control.kp[i] * (theta_d[i] - q[i])  # 5.5
+            after |= {f"{j}_d": theta_d[i] + every * rates[i], f"{j}_last": q[i]}
+        return volts, after
+
+    return Sampled(function, every=every, states=start | last)
+
+
+def simulate(values: Mapping[str, Array], step: float = STEP, every: float = 0.0) -> Runs:
     """Simulate both runs for all samples.
 
     Parameters
@@ -159,19 +193,22 @@ def simulate(values: Mapping[str, Array], step: float = STEP) -> Runs:
         Samples, by the names in `RANGES`.
     step
         Step of RK4, s.
+    every
+        Period of the control, s; 0 for a continuous one.
     """
     first, last = (poses(values, radius, swing) for radius, swing in ((5.0, 0.0), (6.5, radians(15.0))))
     gains, numbers = data("excavator")["control"], {"opening": values["opening"]}
-    start = {f"{j}_d": first[:, i] for i, j in enumerate(JOINTS)}
+    names = ("_d", "_last") if every else ("_d",)
+    start = {f"{j}{name}": first[:, i] for i, j in enumerate(JOINTS) for name in names}
     # JOINT mode: at rest, at constant rates, at rest, for 5 s each.
     rates = {j: np.outer((last - first)[:, i] / MOTION_SECONDS, [0.0, 1.0, 0.0]) for i, j in enumerate(JOINTS)}
-    joint = _simulator(JointMode(gains["kp"], gains["kv"], spool_control.poses()[0])).run(
+    joint = _simulator(JointMode(gains["kp"], gains["kv"], spool_control.poses()[0]), every).run(
         SECONDS, q0=first, x0=start, parameters=numbers, inputs=rates, input_step=REST_SECONDS, step=step, every=EVERY
     )
-    resolved = _simulator(spool_control.resolved_mode()).run(
+    resolved = _simulator(spool_control.resolved_mode(), every).run(
         SECONDS, q0=first, x0=start, parameters=numbers, step=step, every=EVERY
     )
-    return Runs(joint, resolved)
+    return Runs(joint, resolved, ".held" if every else ".command")
 
 
 def poses(values: Mapping[str, Array], radius: float, swing: float) -> Array:
@@ -191,15 +228,15 @@ def poses(values: Mapping[str, Array], radius: float, swing: float) -> Array:
     return np.array([[float(x) for x in arm.inverse((radius, swing, h, b))] for h, b in pairs])
 
 
-def judge(values: Mapping[str, Array], step: float = STEP) -> dict[str, Array]:
+def judge(values: Mapping[str, Array], step: float = STEP, every: float = 0.0) -> dict[str, Array]:
     """Return the truth of each statement for each sample; a sample whose run diverges satisfies none.
 
     Parameters
     ----------
-    values, step
+    values, step, every
         As in `simulate`.
     """
-    runs = simulate(values, step)
+    runs = simulate(values, step, every)
     calm = np.ones(len(values["opening"]), bool)
     for run in (runs.joint, runs.resolved):
         calm &= (np.abs(np.nan_to_num(run.q, nan=np.inf)) < RUN_LIMIT).all(axis=(1, 2))
@@ -208,12 +245,12 @@ def judge(values: Mapping[str, Array], step: float = STEP) -> dict[str, Array]:
 
 
 @cache
-def evaluate(count: int = SAMPLES, step: float = STEP) -> tuple[dict[str, Array], dict[str, Array]]:
+def evaluate(count: int = SAMPLES, step: float = STEP, every: float = 0.0) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return (samples, truth of each statement) of the reachable ones among `count` samples, with this `step`."""
     values = samples(count)
     reachable = np.isfinite(poses(values, 5.0, 0.0)).all(axis=1) & np.isfinite(poses(values, 6.5, 0.0)).all(axis=1)
     values = {name: x[reachable] for name, x in values.items()}
-    return values, judge(values, step)
+    return values, judge(values, step, every)
 
 
 def all_true(truth: Mapping[str, Array]) -> Array:
@@ -232,7 +269,22 @@ def tables(count: int = SAMPLES) -> list[Table]:
     head = ("statement", "true in", "alone excludes", f"true, {SHORT_STEP:g} s")
     title = f"Statements about both runs, {len(values['opening'])} samples, RK4 at {STEP:g} s"
     below = "alone excludes: samples that satisfy all other statements, but not this one."
-    return [Table(title, head, rows, (1, 2, 3), below), _range_table(values, all_true(truth), all_true(resolved))]
+    ranges = _range_table(values, all_true(truth), all_true(resolved))
+    return [Table(title, head, rows, (1, 2, 3), below), ranges, _rate_table(count)]
+
+
+def _rate_table(count: int) -> Table:
+    """Tabulate for each rate of the control how many samples are feasible, and what the best ones violate."""
+    rows = []
+    for every in CONTROL_PERIODS:
+        _, truth = evaluate(count, STEP, every)
+        score = np.sum(list(truth.values()), axis=0)
+        best = score == score.max()
+        violated = [name.partition(": ")[2] for name, holds in truth.items() if not holds[best].all()]
+        rate = f"every {every:g} s" if every else "continuous"
+        rows.append((rate, f"{all_true(truth).sum()}", f"{score.max()} of {len(truth)}", "; or: ".join(violated)))
+    head = ("control", "feasible", "true in the best", "what the best violate")
+    return Table("The rate at which the control reads the machine", head, rows, (1, 2))
 
 
 def _range_table(values: Mapping[str, Array], printed: Array, short: Array) -> Table:
