@@ -246,7 +246,7 @@ def judge(values: Mapping[str, Array], step: float = STEP, every: float = 0.0) -
 
 @cache
 def evaluate(count: int = SAMPLES, step: float = STEP, every: float = 0.0) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return (samples, truth of each statement) of the reachable ones among `count` samples, with this `step`."""
+    """Return (samples, truth of each statement) of the reachable among `count` samples, for this `step` and `every`."""
     values = samples(count)
     reachable = np.isfinite(poses(values, 5.0, 0.0)).all(axis=1) & np.isfinite(poses(values, 6.5, 0.0)).all(axis=1)
     values = {name: x[reachable] for name, x in values.items()}
