@@ -17,7 +17,8 @@ The runs (section 5.5.2, figs 5.5 to 5.10) take 15 s each, with the numbers of c
 motion, 5 s at rest, pressures from zero. RESOLVED: the cab turns 15 degrees while the tip moves from a radius of 5 m to
 6.5 m at constant speed, height and bucket angle.
 
-Not printed, and chosen here so that every sentence about the figures holds (a test checks them):
+Not printed, and chosen here among the numbers for which all sentences about the figures can hold. `bellcrank papers
+wong_feasible` samples the set of such numbers; that all sentences hold here is therefore no evidence for these values:
 
 * The opening of the spool, 0.1 cm/V. At 1 cm/V the control would lift the sagging boom at once, where the paper reports
   that the dead band keeps its spool shut; the cab would hardly lag; and with its spool open the bucket would oscillate

@@ -198,6 +198,7 @@ TABLE = {
         ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
+        ("wong_feasible", "5.5.2", "Excavator: the numbers that are not printed", "wong.feasible_set:tables"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
     ),
     "Schäfer 1992": (

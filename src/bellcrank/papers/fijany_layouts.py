@@ -30,7 +30,7 @@ import numpy as np
 
 from bellcrank.build import graphs
 from bellcrank.dynamics import METHODS
-from bellcrank.dynamics.quantity_requests import Request
+from bellcrank.dynamics.quantities import Request
 from bellcrank.graph import Graph, trace
 from bellcrank.model import Mechanism, Tree
 from bellcrank.papers import operation_counts as papers
