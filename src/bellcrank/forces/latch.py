@@ -7,11 +7,11 @@ have at that moment; the velocities change as by an impulse of the joint (sim/sy
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.actuators.actuator import StateVariable
-from bellcrank.errors import InputError, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.forces.element import Element
 from bellcrank.scalar import Scalar
 
@@ -74,12 +74,12 @@ class LatchAction:
     closes: bool
 
 
-def attach(*names: str) -> LatchAction:
+def attach(names: str | Sequence[str] = ()) -> LatchAction:
     """Return the action of an event that closes latches.
 
     Parameters
     ----------
-    *names : str
+    names : str or sequence of str, optional
         Names of the latches; without names: all latches of the system.
 
     Returns
@@ -93,15 +93,15 @@ def attach(*names: str) -> LatchAction:
 
         bc.Event("touch", lambda t, q, v, x, u: q["hand"] - 0.5, "switch", 1, bc.attach("grip"))
     """
-    return LatchAction(names, True)
+    return LatchAction(_checked_names(names), True)
 
 
-def release(*names: str) -> LatchAction:
+def release(names: str | Sequence[str] = ()) -> LatchAction:
     """Return the action of an event that opens latches.
 
     Parameters
     ----------
-    *names : str
+    names : str or sequence of str, optional
         Names of the latches; without names: all latches of the system.
 
     Returns
@@ -109,4 +109,13 @@ def release(*names: str) -> LatchAction:
     LatchAction
         For `then=` of a `bc.Event` with the action "switch".
     """
-    return LatchAction(names, False)
+    return LatchAction(_checked_names(names), False)
+
+
+def _checked_names(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of latches as a tuple."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"attach and release: names is {brief(names)}; expected the name of a latch, or several.")
+    return tuple(names)
