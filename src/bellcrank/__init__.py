@@ -58,6 +58,7 @@ _PUBLIC_NAMES = {
     "sim.run.simulator": ("Simulator", "simulate"),
     "sim.settings": ("Saving", "Solver"),
     "sim.program.events": ("Event",),
+    "sim.input_histories": ("History", "history"),
     "sim.system.sampling": ("Sampled",),
     "sim.run.adjoint": ("Adjoint", "Gradient", "gradient"),
     "sim.stepper.stepper": ("Stepper",),

@@ -188,7 +188,8 @@ def excavator_system(control: SpoolControl) -> System:
     for i, name in enumerate(TIP):
         outputs[f"tip.{name}"] = lambda t, q, v, x, u, i=i: arm.forward(list(q))[i]
         outputs[f"tip.{name}_d"] = lambda t, q, v, x, u, i=i: arm.forward(control.desired(t, x, u)[0])[i]
-    return system(excavator(), drives, control, outputs=outputs)
+    inputs = {} if control.profile is not None else dict.fromkeys(control.inputs, 0.0)  # sticks
+    return system(excavator(), drives, control, inputs=inputs, outputs=outputs)
 
 
 def simulate_mode(control: SpoolControl, step: float = EXCAVATOR_STEP) -> Record:
