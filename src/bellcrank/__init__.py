@@ -59,6 +59,7 @@ _PUBLIC_NAMES = {
     "sim.settings": ("Saving", "Solver"),
     "sim.program.events": ("Event",),
     "forces.latch": ("attach", "release"),
+    "sim.input_histories": ("History", "history"),
     "sim.system.sampling": ("Sampled",),
     "sim.run.adjoint": ("Adjoint", "Gradient", "gradient"),
     "sim.stepper.stepper": ("Stepper",),

@@ -62,6 +62,8 @@ from bellcrank.scalar import tanh as tanh
 from bellcrank.scalar import where as where
 from bellcrank.scheduling import Machine as Machine
 from bellcrank.scheduling import Schedule as Schedule
+from bellcrank.sim.input_histories import History as History
+from bellcrank.sim.input_histories import history as history
 from bellcrank.sim.linear.equilibrium import Equilibrium as Equilibrium
 from bellcrank.sim.linear.equilibrium import EquilibriumError as EquilibriumError
 from bellcrank.sim.linear.equilibrium import equilibrium as equilibrium

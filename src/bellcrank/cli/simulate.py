@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,6 +48,9 @@ def simulate(
     ] = None,
     max_steps: Annotated[int | None, option("N", "With adaptive steps: stop after N steps.")] = None,
     begin: Annotated[list[str] | None, option("JOINT=Q", "Start position, rad or m.", "--start")] = None,
+    inputs: Annotated[Path | None, option("FILE", "Inputs over time: columns t and names, .csv or .parquet.")] = None,
+    input_step: Annotated[float | None, option("S", "Seconds that each value of --inputs holds.")] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="Interpolate --inputs; otherwise values hold.")] = False,
     method: options.MethodOpt = "auto",
     form: Annotated[str, option("FORM", "Form of closed loops: minimal, projected, lagrange.")] = "auto",
     base: options.BaseOpt = "fixed",
@@ -63,6 +66,9 @@ def simulate(
 
     --summary may be given more than once; kinds are min, max, t_min, t_max (when), integral, mean, rms and final.
 
+    --inputs: in free-fall, forces and torques on the joints, by the names of the joints; in joint-mode and
+    resolved-mode, the sticks. Inputs that the file does not have are zero.
+
     Scenarios: free-fall; inverse-dynamics and computed-torque along a smooth path; joint-mode and resolved-mode for the
     excavator. `bellcrank papers` repeats the experiments of the papers.
     """
@@ -76,6 +82,11 @@ def simulate(
         _check_output(path, what)
     m = load_mechanism(name, base, check)
     setup = chosen_scenario(m)
+    fed: dict[str, Any] = {}
+    if inputs is not None:
+        setup, fed = _with_inputs(setup, scenario, inputs, input_step or (step if linear else None), linear)
+    elif linear or input_step is not None:
+        raise InputError("--linear and --input-step describe the file of --inputs; add --inputs FILE.")
     if step is None and tolerance is None and not scheme.adaptive:
         step = setup.step
     q0 = _start_positions(m, setup.q0, begin or [])
@@ -85,7 +96,7 @@ def simulate(
             warnings.filterwarnings("ignore", ".*is not resolved")
             run = simulator.run(
                 seconds if seconds is not None else setup.seconds, q0, step=step, tolerance=tolerance,
-                every=_row_interval(every), max_steps=max_steps,
+                every=_row_interval(every), max_steps=max_steps, **fed,
             )  # fmt: skip
     except Interrupted as stopped:
         screen.note("interrupted; the results until then follow")
@@ -108,6 +119,21 @@ def simulate(
         what = "the run is not resolved" if stop.reason == "not resolved" else f"the run stopped at {stop.time:.6g} s"
         screen.fail(f"{what}: {stop.message or stop.reason}")
         raise typer.Exit(1)
+
+
+def _with_inputs(
+    setup: RunSetup, scenario: str, path: Path, input_step: float | None, linear: bool
+) -> tuple[RunSetup, dict[str, Any]]:
+    """Return the scenario with inputs from a file, and the arguments of the run."""
+    if setup.with_inputs is None:
+        raise InputError(
+            f"--inputs: the scenario {scenario} has no inputs; expected free-fall (forces on the joints), joint-mode "
+            "or resolved-mode (sticks)."
+        )
+    given = bc.history(path, kind="linear" if linear else "hold")
+    if linear and input_step is None:
+        input_step = setup.step
+    return replace(setup, system=setup.with_inputs()), {"inputs": given, "input_step": input_step}
 
 
 def _row_interval(text: str | None) -> float | str | None:
@@ -213,6 +239,7 @@ class RunSetup:
     q0: Sequence[float]
     seconds: float = 10.0
     step: float = 0.001  # s, default for integrators with fixed steps
+    with_inputs: Callable[[], System] | None = None  # the system whose inputs come from a file
 
 
 def published_run(m: Mechanism) -> Mapping[str, Any]:
@@ -256,13 +283,24 @@ def _excavator(m: Mechanism, mode: str) -> RunSetup:
     if m.fingerprint != bc.zoo.excavator().fingerprint:
         raise InputError(f'scenario {mode} is for the built-in excavator; got "{m.name}". Write: simulate excavator')
     control = spool_control.joint_mode() if mode == "joint-mode" else spool_control.resolved_mode()
-    return RunSetup(excavator_system(control), spool_control.poses()[0], spool_control.SECONDS, RESOLVED_STEP)
+
+    def with_sticks() -> System:
+        return excavator_system(replace(control, profile=None))
+
+    start, seconds = spool_control.poses()[0], spool_control.SECONDS
+    return RunSetup(excavator_system(control), start, seconds, RESOLVED_STEP, with_sticks)
+
+
+def _pushed(m: Mechanism) -> System:
+    """Return the mechanism with a force on each joint as an input, zero by default."""
+    names = m.columns[1]
+    return bc.system(m, control=lambda t, q, v, x, u: [u[name] for name in names], inputs=dict.fromkeys(names, 0.0))
 
 
 # Each sets up a run of a mechanism; in the order a newcomer should meet them.
 SCENARIOS: dict[str, Callable[[Mechanism], RunSetup]] = {
     # no force but gravity, from rest
-    "free-fall": lambda m: RunSetup(bc.system(m), start_configuration(m)),
+    "free-fall": lambda m: RunSetup(bc.system(m), start_configuration(m), with_inputs=lambda: _pushed(m)),
     # the forces of a smooth path, open loop (Wong 3.5, Saha's forced runs)
     "inverse-dynamics": lambda m: _along_path(m, 0.0, 0.0),
     # the same path with feedback

@@ -24,10 +24,10 @@ from bellcrank.identify.closed_loops import Branch
 from bellcrank.identify.regressors import MAX_MEASURED
 from bellcrank.model import Mechanism
 from bellcrank.record import Record, load_record
+from bellcrank.record.table_files import checked_table, read_table
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System, system
-from bellcrank.studies.sampling_plans import read_table
 
 Array = np.ndarray[Any, Any]
 MIN_STEP_SECONDS = 1e-15  # s between samples
@@ -185,32 +185,6 @@ def _motion(table: Mapping[str, Array], names: Sequence[str], where: str) -> tup
 def time_derivative(x: Array, t: Array) -> Array:
     """Return the derivative of `x` (samples, n) at the times `t` by differences."""
     return np.asarray(np.gradient(x, t, axis=0, edge_order=2)) if x.shape[1] else x
-
-
-def checked_table(table: Mapping[str, Any], where: str) -> dict[str, Array]:
-    """Return the columns of `table` as finite numbers of one length with increasing times; errors name `where`."""
-    check_known("column", "t", table, where, ReadError, advice=' The time column is named "t".')
-    columns: dict[str, Array] = {}
-    for name, x in table.items():
-        x = np.asanyarray(x)
-        if x.dtype.kind not in "fiu":
-            raise ReadError(f'{where}: column "{name}" has text; expected numbers.')
-        if np.ma.is_masked(x):
-            raise ReadError(f'{where}: column "{name}" has masked entries; expected numbers. Omit these rows.')
-        if x.shape != np.asarray(table["t"]).shape:
-            raise ReadError(f'{where}: column "{name}" has the length {len(x)}, and t {len(table["t"])}.')
-        bad = np.flatnonzero(~np.isfinite(x.astype(float)))
-        if len(bad):
-            raise ReadError(f'{where}: column "{name}", row {bad[0]} is {x[bad[0]]}; expected finite numbers.')
-        columns[name] = np.asarray(x, float)
-    t = columns["t"]
-    if len(t) < 3:
-        raise ReadError(f"{where}: {len(t)} rows; expected at least three.")
-    reversals = np.flatnonzero(np.diff(t) <= 0)
-    if len(reversals):
-        k = int(reversals[0])
-        raise ReadError(f"{where}: the time runs backwards: t is {t[k]:g} in row {k} and {t[k + 1]:g} in row {k + 1}.")
-    return columns
 
 
 def _stack_columns(table: Mapping[str, Array], names: Sequence[str], kind: str, where: str) -> Array:

@@ -27,6 +27,7 @@ from bellcrank.graph.user_code import call_checked_pure
 from bellcrank.nodes.ops import COMPARISONS
 from bellcrank.quoting import name_problem
 from bellcrank.scalar import Scalar, float_array, is_real, is_whole
+from bellcrank.sim.input_histories import History
 
 if TYPE_CHECKING:
     from bellcrank.sim.system.systems import System
@@ -355,7 +356,9 @@ def _check_limits(s: System, x: Array) -> None:
             raise InputError(f'x0: "{z.name}" is {worst:g} {z.unit}; expected {low:g} to {high:g}, its limits.')
 
 
-def input_table(s: System, values_by_name: Mapping[str, Any] | None, interval: float | None) -> tuple[Array, float]:
+def input_table(
+    s: System, values_by_name: Mapping[str, Any] | History | None, interval: float | None
+) -> tuple[Array, float]:
     """Return the table of inputs, (..., lines, nu), and the seconds that each line holds.
 
     Parameters
@@ -363,21 +366,25 @@ def input_table(s: System, values_by_name: Mapping[str, Any] | None, interval: f
     s
         The system.
     values_by_name
-        Inputs by name, (..., lines) each, or (...) without an interval.
+        Inputs by name, (..., lines) each, or (...) without an interval; or a history of them.
     interval
         Seconds that a line holds; None for constant inputs.
     """
+    where = "inputs"
+    if isinstance(values_by_name, History):
+        where = values_by_name.where
+        values_by_name, interval = values_by_name.lines(None if interval is None else duration("input_step", interval))
     values_by_name = values_by_name or {}
     if not isinstance(values_by_name, Mapping):
         raise InputError(
             f"inputs is {values_by_name!r}; expected a mapping by name: {', '.join(s.inputs) or 'there are none'}."
         )
-    check_known("inputs", "input", values_by_name, s.inputs)
+    check_known(where, "input", values_by_name, s.inputs)
     missing = [name for name in s.inputs if name not in values_by_name and name not in s.defaults]
     if missing:
         raise InputError(
-            f"inputs: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. Give "
-            f"inputs={{{missing[0]!r}: ...}}, or a default value when you create the system: "
+            f"{where}: nothing is given for {', '.join(missing)}; the system has the inputs {', '.join(s.inputs)}. "
+            f"Give inputs={{{missing[0]!r}: ...}}, or a default value when you create the system: "
             f"bellcrank.system(..., inputs={{{missing[0]!r}: 0.0}})."
         )
     columns = []

@@ -15,7 +15,6 @@ parts of the sample.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import math
 import warnings
@@ -28,9 +27,9 @@ import numpy as np
 
 from bellcrank.argument_errors import explain_argument_errors, generator
 from bellcrank.buffers import check_memory
-from bellcrank.errors import InputError, ReadError, brief, unknown
+from bellcrank.errors import InputError, brief, unknown
 from bellcrank.lazy_import import optional_import
-from bellcrank.record.formats import read_parquet_table
+from bellcrank.record.table_files import read_table
 from bellcrank.scalar import is_real, is_whole
 from bellcrank.text_table import table
 
@@ -360,35 +359,6 @@ def _column(where: str, name: str, values: Any) -> Array:
     if x.dtype.kind == "U":
         return x
     raise InputError(f'{where}: column "{name}" has neither numbers nor words.')
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """Return the columns of the CSV or Parquet file `path` by name; a column that is not all numbers is text."""
-    try:
-        if path.suffix.lower() == ".parquet":
-            table = read_parquet_table(path, "study")
-            return {name: table.column(name).to_numpy() for name in table.column_names}
-        if path.suffix.lower() != ".csv":
-            raise ReadError(f"{path}: a table ends in .csv or .parquet.")
-        with open(path, newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if row and not row[0].startswith("#")]
-    except OSError as error:
-        raise ReadError(f"{path} cannot be read: {error.strerror or error}.") from None
-    if not rows:
-        raise ReadError(f"{path} is empty; expected a line of names, and a line of values for each run.")
-    for k, row in enumerate(rows[1:], 2):
-        if len(row) != len(rows[0]):
-            raise ReadError(
-                f"{path}: line {k} has {len(row)} cells and the first {len(rows[0])}; expected equal numbers."
-            )
-    return {name.strip(): _cells([row[i] for row in rows[1:]]) for i, name in enumerate(rows[0])}
-
-
-def _cells(cells: list[str]) -> Array:
-    try:
-        return np.array([float(x) for x in cells])
-    except ValueError:
-        return np.array([x.strip() for x in cells])
 
 
 @dataclass(frozen=True, eq=False)

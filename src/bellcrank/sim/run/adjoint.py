@@ -25,6 +25,7 @@ from bellcrank.errors import InputError, warn
 from bellcrank.graph import Graph, Program
 from bellcrank.model import Mechanism
 from bellcrank.scalar import Scalar
+from bellcrank.sim.input_histories import History
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.program.step_limits import check_gradient_counts
 from bellcrank.sim.program.system_graphs import Dynamics, Integral
@@ -146,7 +147,7 @@ class Adjoint(PreparedSystem):
         v0: Any = None,
         x0: Any = None,
         *,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | History | None = None,
         input_step: float | None = None,
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
@@ -212,7 +213,8 @@ class Adjoint(PreparedSystem):
             states = np.concatenate([states[:MAX_PARTITION_STATES], weights.stuck[stuck]])
             free = np.concatenate([free[:MAX_PARTITION_STATES], arguments.parameters[stuck]])
         weights = self._independent_weights(steps, weights, task)
-        return self._named_gradient(weights, arguments, input_step is not None, steps)
+        has_lines = input_step is not None or isinstance(inputs, History)
+        return self._named_gradient(weights, arguments, has_lines, steps)
 
     def _all_weights(self, steps: AdjointSteps, backend: SweepBackend, task: AdjointTask, plan: Plan) -> Weights:
         """Return the weights of all runs, computed in groups of runs."""

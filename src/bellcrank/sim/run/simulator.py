@@ -26,6 +26,7 @@ from bellcrank.integrate import integrator as integrator_of
 from bellcrank.model import Mechanism
 from bellcrank.progress import progress_bar, progress_message
 from bellcrank.record import Record
+from bellcrank.sim.input_histories import History
 from bellcrank.sim.program.adaptive_steps import AdaptiveSteps
 from bellcrank.sim.program.events import Event, checked_events
 from bellcrank.sim.program.fixed_steps import FixedSteps
@@ -364,7 +365,7 @@ class Simulator(PreparedSystem):
         v0: Any = None,
         x0: Any = None,
         *,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | History | None = None,
         input_step: float | None = None,
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
@@ -433,7 +434,7 @@ class Simulator(PreparedSystem):
         v0: Any = None,
         x0: Any = None,
         *,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | History | None = None,
         input_step: float | None = None,
         parameters: Mapping[str, Any] | None = None,
         batch: int | None = None,
@@ -535,7 +536,7 @@ def simulate(
     step: float | None = None,
     every: float | str | None = None,
     tolerance: float | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | History | None = None,
     input_step: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     events: Sequence[Event] = (),
