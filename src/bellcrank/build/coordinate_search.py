@@ -155,7 +155,7 @@ def _sets(
     """Yield a set by each method of the mass matrix."""
     loops = analysis(mechanism)
     mask = np.array([float(k in dependent) for k in range(mechanism.nv)])
-    order = tuple(choose_pivots(C * mask, loops.pattern & (mask > 0.0), loops.rank)[0])
+    order = tuple(choose_pivots(C * mask, loops.pattern & (mask > 0.0), loops.rank))
     part = constrained_dynamics.CoordinatePartition(loops.rank, order)
     names = tuple(mechanism.columns[1][k] for k in part.independent(mechanism.nv))
     for method in mass_methods:

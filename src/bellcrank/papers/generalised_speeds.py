@@ -62,7 +62,7 @@ class GeneralisedSpeeds:
         if len(A) != n or any(len(row) != n for row in A) or len(B) != n:
             sizes = f"A has {len(A)} rows of {sorted({len(row) for row in A})} elements, B has {len(B)} elements"
             raise InputError(f"generalised speeds: {sizes}; expected {n} rows of {n}, and {n}.")
-        if len(choose_pivots(np.array(A, float))[0]) < n:
+        if len(choose_pivots(np.array(A, float))) < n:
             raise InputError(
                 "generalised speeds: A is singular at the nominal positions, so U does not determine Qdot."
             )
@@ -103,7 +103,7 @@ class GeneralisedSpeeds:
         """Return C by rows; NaN where A is singular."""
         A, _ = self.choice(q)
         n = self.tree.nv
-        order = choose_pivots(np.array(self.choice(list(self.nominal))[0], float))[0]
+        order = choose_pivots(np.array(self.choice(list(self.nominal))[0], float))
         rows = [{k: x for k, x in enumerate(row) if not is_zero(x)} for row in A]
         step("C")
         solved = eliminate_unknowns(rows, order, [{r: -1.0} for r in map(_name, range(n))])

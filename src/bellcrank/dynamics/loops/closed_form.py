@@ -102,7 +102,7 @@ def closed_form(mechanism: Mechanism, independent: Sequence[str] = ()) -> Closed
     scaled = evaluate_constraints(plain.tree, loops.samples).C[:, rows] * sizes
     chosen = _named(mechanism, independent, loops, scaled) if independent else _first_independent(scaled, loops)
     masked = np.where(np.isin(np.arange(loops.nv), chosen), 0.0, scaled[0])
-    order = choose_pivots(masked, loops.pattern, None)[0][: loops.nv - loops.mobility]
+    order = choose_pivots(masked, loops.pattern, None)[: loops.nv - loops.mobility]
     pattern = {rows[k]: frozenset(map(int, np.flatnonzero(loops.pattern[k]))) for k, _ in order}
     return ClosedForm(loops.nv, _separate([(rows[k], c) for k, c in order], pattern), pattern)
 
@@ -119,7 +119,7 @@ def _first_independent(C: np.ndarray, loops: Analysis) -> list[int]:
         if (np.linalg.svd(rest, compute_uv=False)[:, rank - 1] >= LEAST_SHARE * least).all():
             independent.append(k)
     if len(independent) < loops.mobility:  # every choice is singular somewhere: take the best one at the start
-        dependent = [c for _, c in choose_pivots(C[0], loops.pattern, None)[0][:rank]]
+        dependent = [c for _, c in choose_pivots(C[0], loops.pattern, None)[:rank]]
         return [k for k in range(loops.nv) if k not in dependent]
     return independent
 

@@ -532,7 +532,7 @@ class Dynamics(ABC):
         def seen(t: Scalar, y: Any, u: Any = ()) -> dict[str, Any]:
             y = list(y)
             tau, _ = s.forces(t, y, s.commanded(t, y, u)[0])
-            a = self.motion_accelerations(t, y, s.pushed(t, y, tau), shown=True)[0]
+            a = self.solved_motion(t, y, s.pushed(t, y, tau), shown=True).accelerations
             return {"rate": self.rate(t, y, u, a)[: self.plain_size - len(self.integrals)]}
 
         return self.trace("state_rates", seen, self._plain_arguments)
