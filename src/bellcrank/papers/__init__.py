@@ -173,9 +173,10 @@ TABLE = {
         ("critical_path", "4", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (
-        ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
+        ("wong1991", "4 to 6", "The mesh of transputers, and the excavator on it", "wong.comparison:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
+        ("wong-4.5", "4.5", "Systolic solvers of linear equations, cell by cell", "wong.solver_comparison:tables"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
     ),
     "Schäfer 1992": (
