@@ -161,6 +161,8 @@ LONG = (
     "test_fijany1989_schedules.py::test_the_arrays_use_the_methods_of_the_table",
     "test_fijany1989_schedules.py::test_with_finer_grain_composite_bodies_win_on_both",
     "test_sliders.py::test_*[[]delta]",
+    "test_sliders.py::test_*[[]space_manipulator]",
+    "test_sliders.py::test_*[[]walking_excavator]",
     "test_sliders.py::test_*[[]stewart]",
     "test_sliders.py::test_all_at_once_and_back[[]excavator_linkage]",
     "test_sliders.py::test_all_at_once_and_back[[]puma600]",

@@ -203,6 +203,6 @@ def taken(s: Schedule, link: Link) -> set[object]:
         return {s.where[link.task]}
     m = s.messages[link.message]
     channel = m.hops[link.hop].channel
-    return {("channel", channel)} | set(
+    return {("channel", s.machine.topology.medium(channel))} | set(
         () if s.machine.overlapped else (m.source, m.target) if s.machine.topology.bus else channel
     )

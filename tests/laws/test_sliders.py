@@ -13,7 +13,19 @@ import bellcrank as bc
 from bellcrank.cockpit.machines import Machine, generic
 
 FILES = Path(__file__).parents[1] / "unit/data"
-TREES = ("pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "chain:8", "tree:12", "arm.urdf")
+TREES = (
+    "pendulum",
+    "planar3r",
+    "puma600",
+    "puma_saha",
+    "stanford",
+    "torso",
+    "chain:8",
+    "tree:12",
+    "arm.urdf",
+    "feller_buncher",
+    "space_manipulator",
+)
 LOOPS = (
     "slider_fourbar",
     "four_bar",
@@ -27,7 +39,7 @@ LOOPS = (
     "double_wishbone",
     "track:8",
 )
-LARGE = ("stewart", "delta", "excavator_linkage")
+LARGE = ("stewart", "delta", "excavator_linkage", "walking_excavator")
 SHARES = (-0.95, -0.4, 0.5, 0.95)  # of the distance to an end of a slider
 SECONDS = 5.0
 

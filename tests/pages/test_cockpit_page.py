@@ -345,6 +345,27 @@ def test_a_gamepad_drives_the_boom(digger: Server, opened: Any) -> None:
     assert digger.value("input.second") == pytest.approx(excavator.FULL_STICK_RATES[1])
 
 
+JOYSTICKS = """
+const joystick = (index, count) => ({
+  id: "joystick", index, connected: true, axes: new Array(count).fill(0), buttons: [], mapping: "",
+});
+window.pads = [joystick(0, 3), joystick(1, 1)];
+navigator.getGamepads = () => window.pads;
+"""
+
+
+def test_two_joysticks_drive_in_resolved_mode(digger: Server, opened: Any) -> None:
+    """Three axes move the teeth, which a twist to the right lowers. The other joystick turns the bucket."""
+    page = opened(digger, script=JOYSTICKS)
+    page.keyboard.press("KeyM")
+    page.evaluate("pads[0].axes = [0, 0, 1]; pads[1].axes = [-1]")
+    until(page, "cockpit.axes()['right.y'] === 1 && cockpit.axes()['right.x'] === -1")
+    wait(lambda: digger.value("input.third") == pytest.approx(-excavator.FULL_STICK_SPEEDS[2]))
+    wait(lambda: digger.value("input.fourth") == pytest.approx(-excavator.FULL_STICK_SPEEDS[3]))
+    page.evaluate("pads[0].axes = [0, 0, 0]; pads[1].axes = [0]")
+    wait(lambda: digger.value("input.third") == 0.0)
+
+
 def test_calibration(digger: Server, opened: Any) -> None:
     """Calibration handles a joystick with other axes that do not rest at zero and do not reach one."""
     page = opened(digger, width=920, height=600, script=PAD)

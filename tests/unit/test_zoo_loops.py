@@ -28,6 +28,7 @@ MECHANISMS = {
     "double_wishbone": (5, 4, 1),
     "excavator_linkage": (12, 20, 4),
     "excavator_flexible": (15, 20, 7),
+    "walking_excavator": (23, 12, 11),
 }
 
 

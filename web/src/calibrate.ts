@@ -1,4 +1,5 @@
-// Calibration of a gamepad: rest, then four pushes. Each push identifies an axis, its direction and its range.
+// Calibration of a gamepad: rest, then four pushes. Each push identifies an axis, its direction and its range. Of two
+// joysticks each is calibrated by itself: sideways, forward, and the third axis if there is one.
 
 import { AXES } from "./hands";
 import { Axis } from "./messages";
@@ -11,18 +12,23 @@ const PUSHES: [Axis, string][] = [
   ["right.x", "Push the right stick all the way to the right"],
   ["right.y", "Push the right stick all the way forward"],
 ];
+const JOYSTICK_PUSHES: [Axis, string][] = [
+  ["left.x", "Push the joystick all the way to the right"],
+  ["left.y", "Push the joystick all the way forward"],
+  ["right.x", "Twist the joystick to the right, or move its third axis to the end"],
+];
 const FAR = 0.35; // minimum axis travel of a push
 
 export function calibrating(pads: Pads): void {
   const dialog = by<HTMLDialogElement>("pad-dialog"), body = by("pad-body");
-  let timer = 0;
+  let timer = 0, chosen = 0;
   const close = () => { clearInterval(timer); dialog.close(); };
   by("pad-close").onclick = close;
   dialog.onclose = () => clearInterval(timer);
   dialog.showModal();
 
   const overview = (): void => {
-    const pad = pads.first();
+    const all = pads.all(), pad = all[chosen] ?? all[0];
     body.replaceChildren();
     if (!pad) {
       body.append(make("p", "", "Plug in a gamepad or joystick and press one of its buttons."));
@@ -30,7 +36,12 @@ export function calibrating(pads: Pads): void {
       return;
     }
     const c = pads.calibration(pad), bars = AXES.map((a) => make("meter", a));
-    body.append(make("p", "name", pad.id));
+    if (all.length > 1) {
+      const select = make("select");
+      all.forEach((p, i) => select.append(Object.assign(make("option", "", `${i + 1}: ${p.id}`), { value: String(i), selected: p === pad })));
+      select.onchange = () => { chosen = Number(select.value); clearInterval(timer); overview(); };
+      body.append(select);
+    } else body.append(make("p", "name", pad.id));
     bars.forEach((bar, i) => {
       Object.assign(bar, { min: -1, max: 1, value: 0 });
       const row = make("label", "row", AXES[i]!.replace(".", " "));
@@ -43,26 +54,30 @@ export function calibrating(pads: Pads): void {
     label.append(dead);
     dead.oninput = () => { c.dead = Number(dead.value); pads.keep(pad, c); };
     const start = make("button", "", "Calibrate"), forget = make("button", "", "Back to standard");
-    start.onclick = () => { clearInterval(timer); steps(pad.index, c); };
+    const pushes = all.length > 1 && pad.mapping !== "standard" ? JOYSTICK_PUSHES.slice(0, pad.axes.length) : PUSHES;
+    start.onclick = () => { clearInterval(timer); steps(pad.index, c, pushes); };
     forget.onclick = () => { pads.forget(pad); clearInterval(timer); overview(); };
     const row = make("div", "buttons");
     row.append(start, forget);
     body.append(label, row);
-    timer = window.setInterval(() => { const now = pads.now(); bars.forEach((b, i) => ((b as HTMLMeterElement).value = now[AXES[i]!])); }, 50);
+    timer = window.setInterval(() => {
+      const fresh = navigator.getGamepads()[pad.index], now = fresh ? pads.values(fresh) : [];
+      bars.forEach((b, i) => ((b as HTMLMeterElement).value = now[i] ?? 0));
+    }, 50);
   };
 
-  const steps = (index: number, old: Calibration): void => {
+  const steps = (index: number, old: Calibration, pushes: [Axis, string][]): void => {
     const now = (): readonly number[] => navigator.getGamepads()[index]?.axes ?? [];
     const c = structuredClone(old);
     const ask = (k: number, rest: readonly number[]): void => {
-      if (k === PUSHES.length) {
+      if (k === pushes.length) {
         const pad = navigator.getGamepads()[index];
         if (pad) pads.keep(pad, c);
         overview();
         return;
       }
-      const [axis, text] = PUSHES[k]!;
-      const hint = make("p", "dim", `${k + 1} of ${PUSHES.length}`);
+      const [axis, text] = pushes[k]!;
+      const hint = make("p", "dim", `${k + 1} of ${pushes.length}`);
       body.replaceChildren(make("p", "push", text), hint);
       let best = -1, end = 0;
       timer = window.setInterval(() => {

@@ -126,6 +126,8 @@ function axesNow(): Axes | null {
 
 function relabel(): void {
   const a = axesNow();
+  hands.pads.pattern = a;
+  hands.pads.joysticks = welcome?.joysticks[mode];
   if (!a) return;
   sticks.forEach((s) => s.label(a, welcome!.words[mode] ?? {}));
   coach?.label(a, welcome!.words[mode] ?? {}, mode === welcome!.modes[1]);

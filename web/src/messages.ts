@@ -55,7 +55,7 @@ export interface Welcome {
   handle: string; // tool frame, or empty
   tunes: Tune[]; soils: string[]; tasks: string[];
   formats: string[]; // file formats of records
-  patterns: Record<string, Record<string, Axes>>; mode: string; modes: string[];
+  patterns: Record<string, Record<string, Axes>>; joysticks: Record<string, [string, number][][]>; mode: string; modes: string[];
   words: Record<string, Record<string, [string, string, string]>>; spans: Record<string, Record<string, number>>;
   look: string; ground: number | null; trace: [string, Vec3] | null; tool: Tool | null; pilots: string[];
   choices: { rate: number[]; integrator: string[]; method: string[] };

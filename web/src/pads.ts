@@ -1,7 +1,8 @@
-// Gamepads and joysticks: assignment of their axes, rest and end positions, and a dead zone around rest.
+// Gamepads and joysticks: their axes, rest and end positions, and a dead zone around rest. All that are connected count.
 
-import { AXES, Four, none } from "./hands";
-import { Axis } from "./messages";
+import { combined, Joysticks } from "./assignment";
+import { AXES, Four } from "./hands";
+import { Axes, Axis } from "./messages";
 
 export interface Wire { index: number; rest: number; end: number } // `end` is the raw value at +1
 export interface Calibration { dead: number; wires: Record<Axis, Wire> }
@@ -22,13 +23,19 @@ export function shaped(raw: number, wire: Wire, dead: number): number {
 
 export class Pads {
   changed: () => void = () => {};
+  pattern: Axes | null = null; // of the mode
+  joysticks: Joysticks | undefined; // of the mode
 
   constructor() {
     for (const event of ["gamepadconnected", "gamepaddisconnected"]) addEventListener(event, () => this.changed());
   }
 
+  all(): Gamepad[] {
+    return (navigator.getGamepads?.() ?? []).filter((p): p is Gamepad => Boolean(p?.connected && p.axes.length >= 1));
+  }
+
   first(): Gamepad | null {
-    return navigator.getGamepads?.().find((p) => p?.connected && p.axes.length >= 2) ?? null;
+    return this.all()[0] ?? null;
   }
 
   calibration(pad: Gamepad): Calibration {
@@ -47,11 +54,14 @@ export class Pads {
     localStorage.removeItem(`pad ${pad.id}`);
   }
 
-  now(): Four {
-    const pad = this.first(), out = none();
-    if (!pad) return out;
+  // Calibrated values of one device, in the order of AXES.
+  values(pad: Gamepad): number[] {
     const { dead, wires } = this.calibration(pad);
-    for (const a of AXES) out[a] = shaped(pad.axes[wires[a].index] ?? wires[a].rest, wires[a], dead);
-    return out;
+    return AXES.map((a) => shaped(pad.axes[wires[a].index] ?? wires[a].rest, wires[a], dead));
+  }
+
+  now(): Four {
+    const devices = this.all().map((p) => ({ values: this.values(p), count: p.axes.length, standard: p.mapping === "standard" }));
+    return combined(devices, this.pattern, this.joysticks);
   }
 }

@@ -31,6 +31,7 @@ from bellcrank.sim.system.systems import Control, System, system
 from bellcrank.view.scene import typical_length
 
 Axes = Mapping[str, tuple[str, float]]  # axis of a stick -> lever and direction
+Joysticks = tuple[tuple[tuple[str, float], ...], ...]  # of both joysticks: lever and direction of each axis
 Pilot = Callable[[DriveSnapshot], Sequence[float]]
 SLIDER_KINDS = ("position", "torque")
 RANDOM_POSES = 8  # random poses at which the loads and the inertia of joints are computed
@@ -94,8 +95,9 @@ class Machine:
     """System with levers, plots and everything else that a page needs to drive it.
 
     `patterns` maps the axes of two sticks to levers, for each mode: {"ISO": {"JOINT": {"left.x": ("cab", -1.0), ...}}};
-    without patterns the page has sliders. `modes` are names for the values 0, 1, ... of the lever `mode`. `pilots` are
-    programs that drive without a person.
+    without patterns the page has sliders. `joysticks` assigns levers to the axes of two joysticks, in modes in which
+    the first one has three: {"RESOLVED": ((("second", -1.0), ...), (("fourth", 1.0),))}. `modes` are names for the
+    values 0, 1, ... of the lever `mode`. `pilots` are programs that drive without a person.
     """
 
     system: System
@@ -103,6 +105,7 @@ class Machine:
     plots: tuple[Plot, ...]
     start: tuple[float, ...] | None = None  # q0
     patterns: Mapping[str, Mapping[str, Axes]] = field(default_factory=dict)
+    joysticks: Mapping[str, Joysticks] = field(default_factory=dict)
     mode: str = ""
     modes: tuple[str, ...] = ()
     words: Mapping[str, Mapping[str, tuple[str, str, str]]] = field(default_factory=dict)  # by mode and lever

@@ -195,8 +195,9 @@ class SliderRanges:
 def slider_ranges(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[tuple[float, float]]) -> SliderRanges:
     """Return the ranges of sliders.
 
-    Each range is first limited by `ends` and by the loops, with the other sliders at the start. All ranges are then
-    reduced by the same factor, such that all sliders can be anywhere in their ranges at the same time.
+    Each range is first limited by `ends` and by the loops, with the other sliders at the start. The ranges of all
+    coordinates that move loops are then reduced by the same factor, such that all sliders can be anywhere in their
+    ranges at the same time.
 
     Parameters
     ----------
@@ -215,11 +216,22 @@ def slider_ranges(m: Mechanism, q: Array, moved: Sequence[str], ends: Sequence[t
     single_ends[np.arange(2 * n), np.repeat(np.arange(n), 2)] = np.ravel(ends)
     ways, _ = reachable_paths(m, q, moved, single_ends)
     box = np.array([[ways[-1, 2 * k, i], ways[-1, 2 * k + 1, i]] for k, i in enumerate(driven_indices)])
-    if m.loops and n > 1:
-        more, share = reachable_paths(m, q, moved, _corners(home, box))
+    looped = _moves_loops(m, moved)
+    if m.loops and looped.sum() > 1:
+        corners = _corners(home, np.where(looped[:, None], box, home[:, None]))
+        more, share = reachable_paths(m, q, moved, corners)
         count = max(1, int(np.ceil(share.min() * PATH_STEPS)))
-        box, ways = home[:, None] + share.min() * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:count]
+        factor = np.where(looped, share.min(), 1.0)[:, None]
+        box, ways = home[:, None] + factor * (box - home[:, None]), np.concatenate([ways, more], axis=1)[:count]
     return SliderRanges([(float(low), float(high)) for low, high in box], ways)
+
+
+def _moves_loops(m: Mechanism, moved: Sequence[str]) -> Array:
+    """Return for each of the coordinates whether an equation of a loop contains it."""
+    if not m.loops:
+        return np.zeros(len(moved), bool)
+    C = np.abs(m.loop_analysis.pattern).any(axis=0)
+    return np.array([C[m.columns[1].index(name)] for name in moved], bool)
 
 
 def _corners(home: Array, box: Array) -> Array:

@@ -35,7 +35,7 @@ STEP_SECONDS = 0.02  # s, length of a manual step
 # (system, rate, integrator, method) to a drive that is not started.
 DriveFactory = Callable[[System, float, str, str], Drive]
 # Fields of a machine that a page gets as they are.
-PAGE_FIELDS = ("patterns", "mode", "modes", "words", "spans", "look", "ground", "trace")
+PAGE_FIELDS = ("patterns", "joysticks", "mode", "modes", "words", "spans", "look", "ground", "trace")
 MANY_STATES = 40  # states from which on the compilation of their Jacobian is slow
 
 

@@ -10,11 +10,11 @@ without a server can run it too (exporting/sources/pilots.js).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bellcrank.cockpit.machines import Axes, Gauge, Lever, Machine, Plot
+from bellcrank.cockpit.machines import Axes, Gauge, Joysticks, Lever, Machine, Plot
 from bellcrank.excavators import spool_control as wong
 from bellcrank.excavators.digging_forces import Stance
 from bellcrank.excavators.geometry import ExcavatorArm
@@ -192,6 +192,11 @@ RESOLVED_AXES: Axes = {
     "right.x": ("fourth", 1.0),
     "right.y": ("third", -1.0),
 }
+# Two joysticks in RESOLVED mode, as in Wong 1991, section 5.3: one with three axes for the teeth (x: swing, y: radius,
+# third: height, which falls when the handle is twisted to the right), and one for the bucket (away: open).
+JOYSTICKS: Mapping[str, Joysticks] = {
+    "RESOLVED": ((("second", -1.0), ("first", 1.0), ("third", -1.0)), (("fourth", 1.0),)),
+}
 # Label of each lever, and its effect below and above zero.
 LEVER_LABELS = {
     "JOINT": {
@@ -260,6 +265,7 @@ def stick_machine(
             *plots,
         ),
         patterns=PATTERNS,
+        joysticks=JOYSTICKS,
         mode="resolved",
         modes=MODES,
         words=LEVER_LABELS,

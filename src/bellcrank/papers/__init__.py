@@ -192,7 +192,7 @@ TABLE = {
         ("critical_path", "slides", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (
-        ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
+        ("wong1991", "4 to 6", "The mesh of transputers, and the excavator on it", "wong.comparison:tables"),
         ("wong_rivals", "4.7", "Rival algorithms as programs, with and without messages", "wong.rival_times:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
         ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),

@@ -77,7 +77,7 @@ class _Waiting:
         message = self.s.messages[link.message]
         channel = message.hops[link.hop].channel
         ends = busy_ends(machine, channel, message.source, message.target)
-        return [("channel", *channel), *(("processor", p, 0) for p in ends)]
+        return [("channel", *machine.topology.medium(channel)), *(("processor", p, 0) for p in ends)]
 
     def causes(self, link: Link) -> Iterator[Link]:
         """Yield the elements that ended when this one began and had to: values it needs first, then resource users."""

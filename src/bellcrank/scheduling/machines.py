@@ -18,6 +18,9 @@ from bellcrank.nodes.ops import OPS
 from bellcrank.quoting import quoted_name
 
 Channel = tuple[int, int]  # from, to; a bus is one channel for all
+SHARED_BUS: Channel = (-1, -1)  # medium of all channels that share a bus
+Cell = tuple[int, int]  # row and column of a processor in a grid
+CellPair = tuple[Cell, Cell]
 PicturePosition = tuple[float, float]  # column and row of a processor in a picture
 
 STEP_COSTS: Mapping[str, float] = {name: op.cost for name, op in OPS.items()}
@@ -57,7 +60,8 @@ H200_COSTS_NS: Mapping[str, float] = {
 class Topology:
     """The processors of a machine and their connections.
 
-    `neighbours[i]` are connected to processor i by a pair of channels, one each way.
+    `neighbours[i]` are connected to processor i by a pair of channels, one each way. Channels in `shared` are not links
+    of their own, but a bus that carries one message at a time for all of them.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Topology:
     places: tuple[PicturePosition, ...]
     bus: bool = False  # one channel that all processors share
     lockstep: bool = False  # all do the same operation at the same time, or wait; a message is a step, too
+    shared: frozenset[Channel] = frozenset()
     _next_hops: dict[int, Mapping[int, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _hops: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _routes: dict[tuple[int, int], tuple[Channel, ...]] = field(
@@ -75,6 +80,10 @@ class Topology:
     def processors(self) -> int:
         """Number of processors."""
         return len(self.neighbours)
+
+    def medium(self, channel: Channel) -> Channel:
+        """Return what carries the messages of a `channel`: the channel itself, or the bus that it shares."""
+        return SHARED_BUS if channel in self.shared else channel
 
     def route(self, a: int, b: int) -> tuple[Channel, ...]:
         """Return the channels from `a` to `b`: a shortest path, always the same, by the neighbours that come first."""
@@ -258,26 +267,47 @@ def triangle(n: int) -> Topology:
     return _grid(f"triangle({n})", cells)
 
 
-def cone_cells(n: int) -> list[tuple[int, int]]:
+def cone_cells(n: int) -> list[Cell]:
     """Return (row, column) of every processor of a cone of size `n`, numbered as Wong does: row 0 and columns 1..n."""
     return [(0, k) for k in range(1, _check_count(n) + 1)] + [(r, k) for r in range(1, n + 1) for k in range(r, n + 1)]
 
 
-def cone(n: int, *, joined: Sequence[tuple[tuple[int, int], tuple[int, int]]] = ()) -> Topology:
+def cone(n: int) -> Topology:
     """Return Wong's cone: the triangle of size `n` rolled up, so that row 0 also connects to the last column.
 
-    Processor (0, k) is connected to (n + 1 - k, n). `joined` are further pairs of cells with a link between them, such
-    as for the branches of a mechanism.
+    Processor (0, k) is connected to (n + 1 - k, n).
     """
     _check_size(_check_count(n) * (n + 3) // 2)
-    cells = cone_cells(n)
-    index, flat = {cell: i for i, cell in enumerate(cells)}, triangle(n)
-    around = [list(them) for them in flat.neighbours]
-    for a, b in (*(((0, k), (n + 1 - k, n)) for k in range(1, n)), *joined):
+    return grid_of_cells(f"cone({n})", cone_cells(n), [((0, k), (n + 1 - k, n)) for k in range(1, n)])
+
+
+def grid_of_cells(
+    name: str, cells: Sequence[Cell], joined: Sequence[CellPair] = (), on_bus: Sequence[CellPair] = ()
+) -> Topology:
+    """Return a grid of any cells, with further connections.
+
+    Parameters
+    ----------
+    name
+        Name of the topology.
+    cells
+        Row and column of each processor; cells beside, above and below each other are connected.
+    joined
+        Further pairs of cells with a link between them.
+    on_bus
+        Pairs of cells without a link, even if they are neighbours, which exchange messages on one common bus.
+    """
+    plain, index = _grid(name, list(cells)), {cell: i for i, cell in enumerate(cells)}
+    around, shared = [list(them) for them in plain.neighbours], set()
+    for a, b in (*joined, *on_bus):
         for one, other in ((index[a], index[b]), (index[b], index[a])):
             if other not in around[one]:
                 around[one].append(other)
-    return Topology(f"cone({n})", tuple(map(tuple, around)), flat.places)
+            if (a, b) in on_bus:
+                shared.add((one, other))
+    first = min(k for _, k in cells)
+    places = tuple((float(k - first), float(r)) for r, k in cells)
+    return Topology(name, tuple(map(tuple, around)), places, shared=frozenset(shared))
 
 
 def hypercube(d: int) -> Topology:

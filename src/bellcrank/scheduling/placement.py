@@ -227,10 +227,11 @@ class Placement:
         return hops
 
     def _tables(self, channel: Channel, source: int, target: int) -> list[Occupancy]:
-        if channel not in self.channels:
-            self.channels[channel] = Occupancy()
+        medium = self.machine.topology.medium(channel)
+        if medium not in self.channels:
+            self.channels[medium] = Occupancy()
         ends = busy_ends(self.machine, channel, source, target)
-        return [self.channels[channel], *(self.processors[e] for e in ends)]
+        return [self.channels[medium], *(self.processors[e] for e in ends)]
 
     def put(self, i: int, p: int, ready: float = 0.0) -> None:
         """Place task `i` and its messages on processor `p`, not before the time `ready`."""

@@ -237,7 +237,7 @@ class Schedule:
         for m in self.messages:
             name = f"the message of {self.tasks[m.task].name}"
             for hop in m.hops:
-                add(f"channel {hop.channel}", hop.start, hop.finish, name)
+                add(f"channel {self.machine.topology.medium(hop.channel)}", hop.start, hop.finish, name)
                 for p in busy_ends(self.machine, hop.channel, m.source, m.target):
                     add(f"processor {p}", hop.start, hop.finish, name)
         return out

@@ -17,6 +17,7 @@ from bellcrank.process_state import syntax_tree
 from bellcrank.progress import progress_message
 from bellcrank.quoting import single_line
 from bellcrank.zoo.families import chain, pendulum, random_tree, tree
+from bellcrank.zoo.field_machines import feller_buncher, space_manipulator, walking_excavator
 from bellcrank.zoo.large_mechanisms import four_bars, rope, scissor, tied_tree, track
 from bellcrank.zoo.loops import (
     andrews,
@@ -38,8 +39,8 @@ __all__ = [  # noqa: RUF022
     "data", "load", "names", "start",
     "pendulum", "planar3r", "puma600", "puma_saha", "stanford", "torso", "excavator", "slider_fourbar", "four_bar",
     "n_four_bar", "four_bars", "parallel_cranks", "ring", "track", "rope", "scissor", "rod_pendulum", "andrews",
-    "bricard", "stewart", "delta", "double_wishbone", "excavator_linkage", "excavator_flexible", "chain", "tree",
-    "tied_tree", "random_tree",
+    "bricard", "stewart", "delta", "double_wishbone", "excavator_linkage", "excavator_flexible", "feller_buncher",
+    "walking_excavator", "space_manipulator", "chain", "tree", "tied_tree", "random_tree",
 ]  # fmt: skip
 TABLE: dict[str, Callable[..., Mechanism]] = {name: globals()[name] for name in __all__[4:]}
 

@@ -1,152 +1,21 @@
-"""A program for the mesh: a list of atoms per processor, the routes of the values, and initial data; its trace.
-
-Initial data of the processors are parameters of the bodies, and angles and rates of the joints:
-
-    A_i  transforms parent coordinates into those of body i       k_i  from the centre of mass to the joint
-    l_i  from the parent's centre of mass to joint i              z_i  the axis in body i's coordinates
-    J_i  inertia about the centre of mass                         m_i  mass
-
-`general_arm` builds an arm with arbitrary parameters: every number is an input, also the axis, as in a program for any
-arm. It uses only the structure that table 3.1 uses: the two zeros of A_i, and that w x z has two products. `arm_of`
-takes the parameters of a mechanism as constants, so that operations with zeros and constants are folded.
-"""
+"""A program for the mesh: a list of atoms per processor, and the routes of the values; its trace."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from bellcrank.errors import InputError
 from bellcrank.graph import Node, Tape
-from bellcrank.model import Mechanism
 from bellcrank.nodes.tape import Table
-from bellcrank.scalar import Scalar, cos, sin, step
-from bellcrank.spatial.vector import AXES, IDENTITY, ZERO, Mat, SymMat, Vec
+from bellcrank.papers.wong.mesh_bodies import MeshArm
+from bellcrank.scalar import step
+from bellcrank.spatial.vector import Mat, Motion, Vec
 
 Cpu = tuple[int, int]  # row, column
-
-
-@dataclass(frozen=True)
-class MeshBody:
-    """Body of an arm, numbered from 1; 0 is the ground."""
-
-    number: int
-    parent: int
-    rotation: Callable[[], Mat]  # A_i, computed on every processor that needs it
-    k: Vec
-    l: Vec
-    z: Vec
-    J: SymMat
-    m: Scalar
-    rate: Scalar
-    joint_force: Callable[[], Scalar]  # joint force: tau plus passive forces of springs and friction
-    rotor: Scalar = 0.0
-
-
-@dataclass(frozen=True)
-class MeshArm:
-    """Tree of bodies with its inputs on the tape."""
-
-    name: str
-    bodies: tuple[MeshBody, ...]
-    gravity: Vec
-    ground_motion: tuple[Vec, Vec]  # angular velocity and acceleration of the ground: zero, but inputs of a general arm
-    zero_sum: Scalar  # partial sum that enters the last column: zero, but an input of a general arm
-    inputs: dict[str, tuple[int, ...]]
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return len(self.bodies)
-
-    def path(self, i: int) -> list[int]:
-        """Return the joints from body `i` to the ground, its own first: a row of the connectivity matrix (3.14)."""
-        joints = []
-        while i:
-            joints.append(i)
-            i = self.bodies[i - 1].parent
-        return joints
-
-
-def general_arm(tape: Tape, parents: Sequence[int]) -> MeshArm:
-    """Return an arm whose parameters are inputs of the tape.
-
-    Parameters
-    ----------
-    tape
-        Tape that gets the inputs.
-    parents
-        Parent of each body; 0 is the ground.
-    """
-    n = len(parents)
-    inputs: dict[str, tuple[int, ...]] = {"q": (n,), "v": (n,), "tau": (n,), "number": (18 * n + 10,)}
-    q, v, tau, number = (tape.inputs(name, shape) for name, shape in inputs.items())
-    numbers = iter(number)
-
-    def vec() -> Vec:
-        return Vec(next(numbers), next(numbers), next(numbers))
-
-    def turn(angle: Scalar, c: Scalar, s: Scalar) -> Callable[[], Mat]:
-        def rotation() -> Mat:  # 3.18; c and s are cosine and sine of the twist
-            C, S = cos(angle), sin(angle)
-            return Mat(Vec(C, c * S, s * S), Vec(-S, c * C, s * C), Vec(0.0, -s, c))
-
-        return rotation
-
-    bodies = []
-    for i, parent in enumerate(parents):
-        A = turn(q[i], next(numbers), next(numbers))
-        k, l, z = vec(), vec(), vec()
-        J, m = SymMat(*(next(numbers) for _ in range(6))), next(numbers)
-        if not 0 <= parent <= i:
-            raise InputError(f"body {i + 1} has parent {parent}; expected 0 to {i}.")
-        bodies.append(MeshBody(i + 1, parent, A, k, l, z, J, m, v[i], partial(tau.__getitem__, i)))
-    return MeshArm(f"any arm of {n} joints", tuple(bodies), vec(), (vec(), vec()), next(numbers), inputs)
-
-
-def arm_of(tape: Tape, mechanism: Mechanism) -> MeshArm:
-    """Return the arm of a mechanism, with its parameters as constants.
-
-    Parameters
-    ----------
-    tape
-        Tape that gets the inputs q, v and tau.
-    mechanism
-        Tree of revolute joints without mimic joints.
-    """
-    tree, n = mechanism.tree, len(mechanism.tree.links)
-    inputs: dict[str, tuple[int, ...]] = {"q": (n,), "v": (n,), "tau": (n,)}
-    for link in tree.links:
-        if link.kind.name != "revolute" or link.joint.mimic is not None:
-            raise InputError(
-                f'{mechanism.name}: joint "{link.joint.name}" is {link.kind.name}; '
-                "Wong's mesh needs independent revolute joints. Schedule the graph on a machine instead."
-            )
-    q, v, tau = (tape.inputs(name, shape) for name, shape in inputs.items())
-    centres = [link.inertia.centre for link in tree.links]
-
-    def turn(link: Any) -> Callable[[], Mat]:
-        def rotation() -> Mat:
-            x, y, z = (link.transform(q).down(axis) for axis in AXES)
-            return Mat(x, y, z).T
-
-        return rotation
-
-    def load(link: Any) -> Callable[[], Scalar]:
-        return lambda: tau[link.v_index[0]] + sum(link.passive(q, v))
-
-    bodies = []
-    for i, link in enumerate(tree.links):
-        m, centre, J = link.inertia.m, link.inertia.centre, link.inertia.I_centre
-        joint_position = link.transform([0.0] * tree.nq).pose(IDENTITY, ZERO)[1]
-        l = joint_position - centres[link.parent] if link.parent >= 0 else joint_position
-        joint_terms = v[link.v_index[0]], load(link), link.armature
-        bodies.append(MeshBody(i + 1, link.parent + 1, turn(link), -centre, l, AXES[2], J, m, *joint_terms))
-    return MeshArm(mechanism.name, tuple(bodies), tree.gravity, (ZERO, ZERO), 0.0, inputs)
 
 
 @dataclass(frozen=True)
@@ -187,6 +56,20 @@ class MeshProgram:
             Function of the operands.
         """
         self.atoms.setdefault(cpu, []).append(Atom(cpu, tuple(gives.split()), tuple(takes), does))
+
+    def prepend(self, cpu: Cpu, gives: str, does: Callable[..., Any]) -> None:
+        """Put an atom without operands at the beginning of the program of a processor.
+
+        Parameters
+        ----------
+        cpu
+            Processor.
+        gives
+            Names of the results, separated by spaces.
+        does
+            Function without operands.
+        """
+        self.atoms.setdefault(cpu, []).insert(0, Atom(cpu, tuple(gives.split()), (), does))
 
     def add_route(self, value: str, way: Sequence[Cpu]) -> None:
         """Route `value` along `way`, a sequence of neighbouring processors."""
@@ -317,7 +200,9 @@ def _linked(tape: Tape, values: Mapping[str, Any], nodes: Mapping[str, tuple[Nod
 
 
 def scalars_of(value: Any) -> list[Any]:
-    """Return the scalars of `value`, a matrix, vector or scalar."""
+    """Return the scalars of `value`, a matrix, vector, motion or scalar."""
+    if isinstance(value, Motion):
+        return [*value.ang, *value.lin]
     if isinstance(value, Mat):
         return [x for row in value.rows for x in row]
     return list(value) if isinstance(value, Vec) else [value]

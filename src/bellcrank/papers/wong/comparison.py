@@ -15,14 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-import numpy as np
-
 from bellcrank.errors import check_known
 from bellcrank.papers.operation_counts import evaluate_formula, published
 from bellcrank.papers.wong.atom_programs import Cost
+from bellcrank.papers.wong.feed_forward_arrays import feed_forward
 from bellcrank.papers.wong.mesh_schedule import mesh, wong_mesh
 from bellcrank.papers.wong.serial_baseline import best_serial
-from bellcrank.papers.wong.systolic_solvers import SystolicSolution, back_substitution, feed_forward
 from bellcrank.text_table import Table
 from bellcrank.view.curves import line_chart
 from bellcrank.zoo import excavator, torso
@@ -180,7 +178,6 @@ def tables() -> list[Table]:
         _polynomial_table(),
         _curve_table("inertia"),
         _curve_table("total"),
-        _solver_table(),
         _excavator_table(),
         _overhead_table(),
     ]
@@ -218,27 +215,6 @@ def _curve_table(figure: str) -> Table:
     title = f"Figure {FIGURE_NUMBERS[figure]}: {quantity}, us (a multiplication 1, an addition 0.5)"
     caption = f"Wong's mesh is the fastest below {crossover(figure)} joints."
     return Table(title, ("n", *(ALGORITHM_NAMES[name] for name in names)), rows, range(len(names) + 1), caption)
-
-
-def _solver_table(sizes: Sequence[int] = (2, 4, 8, 16)) -> Table:
-    """Simulate both solvers cell by cell on random positive definite systems."""
-    rows = []
-    for name, solve, formula in (("feed-forward (Jainandunsing)", feed_forward, "4 n"),
-                                 ("back-substitution (Liu and Young)", back_substitution, "7 n - 5")):  # fmt: skip
-        solutions = [_solve_random(solve, n) for n in sizes]
-        correct = all(error < 1e-12 for _, error in solutions)
-        rows.append((name, formula, *(str(s.cycles) for s, _ in solutions), "yes" if correct else "NO"))
-    head = ("cycles", "print", *(f"n = {n}" for n in sizes), "A x = b")
-    return Table("Section 4.5: systolic solvers, simulated cell by cell", head, rows, range(2, 3 + len(sizes)))
-
-
-def _solve_random(solve: Callable[..., SystolicSolution], n: int) -> tuple[SystolicSolution, float]:
-    """Solve a random system of n equations; return the solution and its largest residual."""
-    rng = np.random.default_rng(n)
-    B = rng.normal(size=(n, n))
-    A, b = B @ B.T + n * np.eye(n), rng.normal(size=n)
-    s = solve(A.tolist(), b.tolist())
-    return s, float(np.abs(A @ np.array(s.x) - b).max())
 
 
 def _excavator_table() -> Table:

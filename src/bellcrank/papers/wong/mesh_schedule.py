@@ -20,11 +20,16 @@ from bellcrank.errors import InputError
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.papers.wong import atom_programs
-from bellcrank.papers.wong.atom_programs import Atom, Cost, Cpu, MeshArm, MeshProgram, count_cost
+from bellcrank.papers.wong.applied_forces import applied_forces
+from bellcrank.papers.wong.atom_programs import Atom, Cost, Cpu, MeshProgram, ProcessorTape, count_cost
+from bellcrank.papers.wong.closed_mesh import coordinate_processor, write_closed_program
+from bellcrank.papers.wong.mesh_bodies import MeshArm, arm_of, general_arm, symbols_of
+from bellcrank.papers.wong.mesh_solver import Equations
 from bellcrank.papers.wong.mesh_tasks import MeshTasks
-from bellcrank.papers.wong.processor_assignment import solution_names, write_program
+from bellcrank.papers.wong.processor_assignment import HOST, tree_equations, write_program
 from bellcrank.scheduling import Schedule, Tasks, fixed_order_schedule
-from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of_kind
+from bellcrank.scheduling.machines import Topology, cone_cells, grid_of_cells, machine_of_kind
+from bellcrank.sim.system.systems import System
 from bellcrank.text_table import Table
 
 
@@ -35,6 +40,7 @@ class Mesh:
     arm: MeshArm
     program: MeshProgram
     topology: Topology
+    cells: tuple[Cpu, ...]  # row and column of each processor of the topology
     graph: Graph
     nodes: Mapping[str, tuple[Node, ...]]  # nodes of an atom, by its name
     scalars: Mapping[str, tuple[Node, ...]]  # words of a value; none for constants
@@ -52,7 +58,7 @@ class Mesh:
     @cached_property
     def index(self) -> dict[Cpu, int]:
         """Index of each processor in the topology."""
-        return {cell: k for k, cell in enumerate(cone_cells(self.n))}
+        return {cell: k for k, cell in enumerate(self.cells)}
 
     @cached_property
     def atoms(self) -> dict[str, Atom]:
@@ -88,14 +94,12 @@ class Mesh:
         for (value, receiver), sender in self.message_routes.items():
             receivers.setdefault((value, sender), []).append(receiver)
         cycles: dict[tuple[str, Cpu], int] = {}
-        links: dict[tuple[Cpu, Cpu], list[str]] = {}
+        links: dict[tuple[int, int], list[tuple[str, Cpu]]] = {}  # by channel, or bus
         pending = {cpu: list(reversed(atoms)) for cpu, atoms in self.program.atoms.items()}
         cycle = 0
         while any(pending.values()):
             cycle += 1
-            new_values = [
-                (value, receiver) for (_, receiver), queue in links.items() if queue for value in (queue.pop(0),)
-            ]
+            new_values = [queue.pop(0) for queue in links.values() if queue]
             busy = bool(new_values)
             for cpu, atoms in pending.items():
                 if atoms and all(self._is_available(cycles, value, cpu, cycle) for value in atoms[-1].operands):
@@ -109,7 +113,8 @@ class Mesh:
             for value, cpu in new_values:
                 cycles[value, cpu] = cycle
                 for receiver in receivers.get((value, cpu), ()):
-                    links.setdefault((cpu, receiver), []).append(value)
+                    channel = self.topology.medium((self.index[cpu], self.index[receiver]))
+                    links.setdefault(channel, []).append((value, receiver))
         return cycles
 
     def _is_available(self, cycles: Mapping[tuple[str, Cpu], int], value: str, cpu: Cpu, cycle: int) -> bool:
@@ -203,13 +208,13 @@ class Mesh:
         return fixed_order_schedule(todo, machine_of_kind(self.topology, kind), processors)
 
 
-def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Schedule:
+def wong_mesh(what: Mechanism | System | Sequence[int] | int, kind: str = "t800") -> Schedule:
     """Return the schedule of the mesh of a mechanism.
 
     Parameters
     ----------
     what
-        Mechanism, parents or number of joints, as for `mesh`.
+        Mechanism, system, parents or number of joints, as for `mesh`.
     kind
         Kind of machine, as for `Mesh.schedule`.
     """
@@ -217,7 +222,12 @@ def wong_mesh(what: Mechanism | Sequence[int] | int, kind: str = "t800") -> Sche
 
 
 def mesh(
-    what: Mechanism | Sequence[int] | int, *, balanced: bool = True, passed: bool = True, solver: bool = True
+    what: Mechanism | System | Sequence[int] | int,
+    *,
+    balanced: bool = True,
+    passed: bool = True,
+    solver: bool = True,
+    actuator_row: bool = False,
 ) -> Mesh:
     """Trace the program of the mesh.
 
@@ -226,29 +236,76 @@ def mesh(
     Parameters
     ----------
     what
-        Mechanism, or number of joints of a general arm, or parents of a general tree (0 is the ground).
+        Mechanism, mechanism with actuators, number of joints of a general arm, or parents of a general tree (0 is the
+        ground). Loops and mimic joints have a program of their own (closed_mesh.py), without the following options.
     balanced
         If True, row 1 computes J w and J dw for row 0.
     passed
         If True, rho x c is sent north; else it is computed again on every processor that needs it.
     solver
         If True, the equations are solved on the mesh too.
+    actuator_row
+        If True, actuators and friction have a row of processors of their own, above row 0 (section 6.4.4).
     """
-    tape = atom_programs.ProcessorTape()
-    if isinstance(what, Mechanism):
-        arm = atom_programs.arm_of(tape, what)
+    tape = ProcessorTape()
+    if not isinstance(what, Mechanism | System):
+        arm = general_arm(tape, range(what) if isinstance(what, int) else what)
+        equations = tree_equations(arm, {})
+        written = write_program(arm, balanced, passed, solver)
+        return _traced(tape, written, equations, {"a": equations.solution_names if solver else []})
+    return _mechanism_mesh(tape, what, {"balanced": balanced, "passed": passed, "solver": solver}, actuator_row)
+
+
+def _mechanism_mesh(
+    tape: ProcessorTape, what: Mechanism | System, options: Mapping[str, bool], actuator_row: bool
+) -> Mesh:
+    mechanism = what if isinstance(what, Mechanism) else what.mechanism
+    symbols = symbols_of(tape, mechanism, isinstance(what, System), actuator_row)
+    forces = applied_forces(tape, what, symbols, actuator_row)
+    if mechanism.loops or mechanism.tree.has_mimics:
+        if not all(options.values()):
+            raise InputError(f"{mechanism.name} has loops or mimic joints: the mesh has one program for these.")
+        written, equations = write_closed_program(mechanism, symbols, forces.names)
+        forces.append_to(written, lambda k: coordinate_processor(written.arm, k))
+        names = [f"a[{k}]" for k in range(1, mechanism.nv + 1)]
     else:
-        arm = atom_programs.general_arm(tape, range(what) if isinstance(what, int) else what)
-    cell_program = write_program(arm, balanced, passed, solver)
-    traced = atom_programs.trace_program(tape, cell_program)
-    attached = [(b.parent, b.number) for b in arm.bodies if b.parent]
-    topology = cone(arm.n, joined=[((r, a), (r, b)) for r in (0, 1) for a, b in attached])
-    outputs = {}
-    if solver:
-        outputs["a"] = np.array([traced.values[name] for name in solution_names(arm.n)], dtype=object)
-    graph = Graph(f"{arm.name}.mesh", arm.inputs, outputs, traced.tape)
+        arm = arm_of(mechanism, symbols)
+        column = {k + 1: c for c, k in enumerate(arm.coordinates, 1)}
+        applied = {column[k]: names for k, names in forces.names.items()}
+        written, equations = write_program(arm, **options, applied=applied), tree_equations(arm, applied)
+        forces.append_to(written, lambda k: (0, column[k]))
+        names = [equations.solution_names[column[k + 1] - 1] for k in range(mechanism.nv)]
+    outputs = {"a": names if options["solver"] else [], "dx": forces.rates}
+    return _traced(tape, written, equations, outputs)
+
+
+def _traced(
+    tape: ProcessorTape, written: MeshProgram, equations: Equations, names: Mapping[str, Sequence[str]]
+) -> Mesh:
+    """Trace a program; `names` are those of the elements of each output."""
+    traced = atom_programs.trace_program(tape, written)
+    outputs = {
+        key: np.array([traced.values[name] for name in found], dtype=object) for key, found in names.items() if found
+    }
+    graph = Graph(f"{written.arm.name}.mesh", written.arm.inputs, outputs, traced.tape)
     scalars = {
         name: tuple(x for x in atom_programs.scalars_of(value) if isinstance(x, Node))
         for name, value in traced.values.items()
     }
-    return Mesh(arm, cell_program, topology, graph, traced.nodes, scalars)
+    topology, cells = _topology(written, equations)
+    return Mesh(written.arm, written, topology, tuple(cells), graph, traced.nodes, scalars)
+
+
+def _topology(written: MeshProgram, equations: Equations) -> tuple[Topology, list[Cpu]]:
+    """Return the processors and their connections: links to neighbours, the links of the cone, and a bus."""
+    arm, n, column = written.arm, equations.n, equations.column
+    used = set(written.atoms) | {cpu for route in written.ways.items() for cpu in (route[0][1], route[1])}
+    name, cells = f"cone({n})", cone_cells(n)
+    if equations.offset or ((n, 1) in used and n > 1):
+        name, cells = f"mesh({n}, {column(n)})", [(r, k) for r in range(n + 1) for k in range(1, column(n) + 1)]
+    more = sorted(used - set(cells))
+    on_bus = [((r, a), (r, b)) for r in (0, 1) for a, b in arm.branches]
+    on_bus += [((-1, k), (0, k)) for r, k in more if r < 0]
+    cone_links = [((0, column(k)), (n + 1 - k, column(n))) for k in range(1, n)]
+    name += " + host" * (HOST in used) + " + actuator row" * any(r < 0 for r, _ in used)
+    return grid_of_cells(name, [*cells, *more], cone_links, on_bus), [*cells, *more]
