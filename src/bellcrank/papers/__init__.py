@@ -188,7 +188,12 @@ TABLE = {
     ),
     "Fijany 1989": (
         ("fijany1989", "slides", "The mass matrix on n and on n (n + 1)/2 processors", "fijany:tables"),
-        ("fijany_arrays", "slides", "Layouts, clocks, frames of projection, O(n^3) processors", "fijany_layouts:tables"),
+        (
+            "fijany_arrays",
+            "slides",
+            "Layouts, clocks, frames of projection, O(n^3) processors",
+            "fijany_layouts:tables",
+        ),
         ("critical_path", "slides", "O(log n): critical path, and times on one GPU", "fijany:critical_paths"),
     ),
     "Wong 1991": (

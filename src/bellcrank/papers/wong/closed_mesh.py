@@ -42,7 +42,7 @@ def independent_coordinates(mechanism: Mechanism) -> tuple[list[int], Coordinate
     """Return the independent elements of v of a `mechanism`, and the partition that makes them so."""
     loops, tree = analysis(mechanism), mechanism.tree
     C = evaluate_constraints(tree, loops.samples[0]).C[list(loops.rank.rows)] * loops.rank.natural(mechanism.nv)
-    partition = CoordinatePartition(loops.rank, tuple(choose_pivots(C, loops.pattern, loops.rank)[0]))
+    partition = CoordinatePartition(loops.rank, tuple(choose_pivots(C, loops.pattern, loops.rank)))
     return partition.independent(mechanism.nv), partition
 
 
