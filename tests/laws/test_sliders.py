@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.cockpit import servos
 from bellcrank.cockpit.machines import Machine, generic
 
 FILES = Path(__file__).parents[1] / "unit/data"
@@ -117,3 +118,22 @@ def test_all_at_once_and_back(name: str) -> None:
     found = run(name, 7.0, targets)
     assert {s.reason for s in found.stops} == {"end"}
     np.testing.assert_allclose(found.q[:, -1], np.tile(machine.start, (4, 1)), atol=0.02)
+
+
+def test_slider_of_a_joint_outside_the_loops_keeps_its_range() -> None:
+    """A five-bar linkage on a turntable: its two cranks reduce each other's ranges, and not that of the turntable."""
+    b = bc.Builder("five_bar")
+    b.body("table", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("table", "revolute", "ground", "table", axis=(0, 0, 1))
+    points = {"a": (-0.2, 0, 0), "b": (-0.4, 0, 0.5), "c": (0.4, 0, 0.5), "d": (0.2, 0, 0)}
+    for name, parent, tip in (("a", "table", "b"), ("d", "table", "c"), ("b", "a", None), ("c", "d", None)):
+        end = np.array(points[tip] if tip else (0, 0, 0.9))
+        b.body(name, mass=1.0, com=tuple((np.array(points[name]) + end) / 2), inertia=(0.01, 0.01, 0.01))
+        b.joint(name, "revolute", parent, name, point=points[name], axis=(0, 1, 0))
+    b.close("tip", "revolute", "b", "c", point=(0, 0, 0.9), axis=(0, 1, 0))
+    m = b.build()
+    ends = [(-1.5, 1.5)] * 3
+    found = servos.slider_ranges(m, m.neutral(), ["table", "a", "d"], ends).ends
+    assert found[0] == pytest.approx((-1.5, 1.5))
+    alone = servos.slider_ranges(m, m.neutral(), ["a"], ends[:1]).ends[0]
+    assert found[1][1] - found[1][0] < 0.95 * (alone[1] - alone[0])

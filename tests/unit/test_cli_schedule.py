@@ -167,7 +167,7 @@ def test_programs_and_strategies(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("stanford", "--machine", "wong"), "prismatic"),
+        (("excavator_flexible", "--machine", "wong"), "flexible"),
         (("excavator", "--machine", "wong:4"), "leave out the numbers"),
         (("excavator", "--machine", "wong", "-m", "aba"), "its own equations"),
         (("excavator", "--strategy", "luck"), 'no strategy "luck"'),
