@@ -82,7 +82,7 @@ LONG = (
     "test_bearing_friction.py::test_derivatives_are_differences[[]5*",
     "test_latches.py::test_free_bodies_join_with_their_momentum_and_move_as_one*",
     "test_latches.py::test_closed_loop_that_takes_a_part_moves_as_with_a_weld[[]projected*",
-    "test_latches.py::test_commands_switch_runs_lanes_and_steppers_alike[[]rk4*",
+    "test_latches.py::test_commands_switch_runs_lanes_and_steppers_at_the_same_steps[[]rk4*",
     "test_looped_failures.py::test_random_starts_keep_their_energy_*",
     "test_plugins.py::test_a_change_of_any_file_of_a_package_is_seen*",
     "test_export_stack.py::test_large_machines*",

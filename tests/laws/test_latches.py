@@ -308,7 +308,7 @@ def commanded() -> bc.System:
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "abm4"])
-def test_commands_switch_runs_lanes_and_steppers_alike(integrator: str) -> None:
+def test_commands_switch_runs_lanes_and_steppers_at_the_same_steps(integrator: str) -> None:
     """Three lanes close their latches after 0.1 s, never, and at once, and open them after 0.3 s."""
     s = commanded()
     table = np.array([[0.0, 1, 1, 0], [0.0, 0, 0, 0], [1.0, 1, 1, 0]])
