@@ -34,11 +34,12 @@ import numpy as np
 
 from bellcrank.errors import InputError, ReadError, brief, unknown
 from bellcrank.files import read_bytes
+from bellcrank.record.table_files import read_table
 from bellcrank.sim.program.events import Event
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.system.observed_columns import observable_units
 from bellcrank.sim.system.systems import System, system
-from bellcrank.studies.sampling_plans import Array, Levels, Points, Range, log_uniform, normal, read_table, uniform
+from bellcrank.studies.sampling_plans import Array, Levels, Points, Range, log_uniform, normal, uniform
 
 WORD_SETTINGS = ("integrator", "method", "form")  # settings that are texts; runs of one group share them
 NUMBER_SETTINGS = ("step", "tolerance")
