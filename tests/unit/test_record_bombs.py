@@ -216,7 +216,7 @@ def test_edited_descriptions_by_the_thousand(run: bc.Record, tmp_path: Path) -> 
 READERS = {
     "record": "bc.load_record(path)",
     "table": "from bellcrank.record.formats import read_parquet_table; read_parquet_table(Path(path), 'study')",
-    "points": "from bellcrank.studies.sampling_plans import read_table; read_table(Path(path))",
+    "points": "from bellcrank.record.table_files import read_table; read_table(Path(path))",
 }
 THREADS = """
 import os, sys

@@ -61,7 +61,10 @@ RUNS: list[tuple[dict[str, Any], list[str]]] = [
     ({"q0": np.zeros((0, 1))}, ["nothing to run"]),
     ({"x0": [1.0]}, ["x0 has the shape (1,)", "nothing"]),
     ({"integrator": "rk5"}, ['no integrator "rk5"', "dopri5", "rodas4"]),
-    ({"integrator": "rk4", "tolerance": 1e-6}, ['"rk4" does not estimate its error', "rkf45, dopri5, abm2, abm4, adams, rodas4"]),
+    (
+        {"integrator": "rk4", "tolerance": 1e-6},
+        ['"rk4" does not estimate its error', "rkf45, dopri5, abm2, abm4, adams, rodas4"],
+    ),
     ({"integrator": "dopri5", "tolerance": -1}, ["tolerance is -1", "above zero"]),
     ({"method": "newton"}, ['no method "newton"', "crba", "aba"]),
     ({"threads": 0}, ["threads is 0", "whole number from 1"]),

@@ -9,7 +9,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import InputError, ReadError
-from bellcrank.studies.sampling_plans import points, read_table, saltelli
+from bellcrank.record.table_files import read_table
+from bellcrank.studies.sampling_plans import points, saltelli
 
 pytest.importorskip("scipy")
 

@@ -82,11 +82,7 @@ def simulate(
         _check_output(path, what)
     m = load_mechanism(name, base, check)
     setup = chosen_scenario(m)
-    fed: dict[str, Any] = {}
-    if inputs is not None:
-        setup, fed = _with_inputs(setup, scenario, inputs, input_step or (step if linear else None), linear)
-    elif linear or input_step is not None:
-        raise InputError("--linear and --input-step describe the file of --inputs; add --inputs FILE.")
+    setup, fed = _with_inputs(setup, scenario, inputs, input_step or (step if linear else None), linear)
     if step is None and tolerance is None and not scheme.adaptive:
         step = setup.step
     q0 = _start_positions(m, setup.q0, begin or [])
@@ -103,9 +99,7 @@ def simulate(
         run, interrupted = stopped.record, True
     else:
         interrupted = False
-    run = _with_forces(run, setup.system)
-    if rates:
-        run = run.including(*(f"{n}.a" for n in m.columns[1]), *run.rate_names)
+    run = _with_rates(_with_forces(run, setup.system), rates)
     written = _write_outputs(run, out, plot, [c.strip() for c in columns.split(",") if c.strip()], report)
     if json:
         screen.data(_json_data(run, scenario, written))
@@ -122,9 +116,13 @@ def simulate(
 
 
 def _with_inputs(
-    setup: RunSetup, scenario: str, path: Path, input_step: float | None, linear: bool
+    setup: RunSetup, scenario: str, path: Path | None, input_step: float | None, linear: bool
 ) -> tuple[RunSetup, dict[str, Any]]:
-    """Return the scenario with inputs from a file, and the arguments of the run."""
+    """Return the scenario with inputs from a file, if there is one, and the arguments of the run."""
+    if path is None:
+        if linear or input_step is not None:
+            raise InputError("--linear and --input-step describe the file of --inputs; add --inputs FILE.")
+        return setup, {}
     if setup.with_inputs is None:
         raise InputError(
             f"--inputs: the scenario {scenario} has no inputs; expected free-fall (forces on the joints), joint-mode "
@@ -154,6 +152,13 @@ def _with_forces(run: Record, plant: System) -> Record:
     columns = [f"{n}.{kind}" for kind in kinds for n in plant.mechanism.columns[1]]
     columns += [f"{frame}.{c}" for frame in plant.wrenches for c in COMPONENTS]
     return run.including(*columns, *(n for n in run.names if n.endswith(".command")), *plant.outputs)
+
+
+def _with_rates(run: Record, rates: bool) -> Record:
+    """Add the columns of accelerations and of the rates of all states, if they are wanted."""
+    if not rates or run.mechanism is None:
+        return run
+    return run.including(*(f"{n}.a" for n in run.mechanism.columns[1]), *run.rate_names)
 
 
 def _start_positions(m: Mechanism, q0: Any, assignments: list[str]) -> list[float]:
