@@ -173,7 +173,7 @@ TABLE = {
     "Nikravesh 1989": (
         ("nikravesh1989", "5", "Upper bound of the speed-up on any machine", "nikravesh:tables"),
         (
-            "nikravesh_recursion",
+            "break_even",
             "4",
             "Recursive or factorised, figure 6, and closed loops",
             "nikravesh_recursion:tables",
@@ -200,7 +200,7 @@ TABLE = {
         ("wong1991", "4 to 6", "The mesh of transputers, and the excavator on it", "wong.comparison:tables"),
         ("wong_rivals", "4.7", "Rival algorithms as programs, with and without messages", "wong.rival_times:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
-        ("wong_counts", "2.2, 3.2 to 3.6", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
+        ("wong_counts", "2.2, 3", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong_feasible", "5.5.2", "Excavator: the numbers that are not printed", "wong.feasible_set:tables"),
