@@ -15,6 +15,7 @@ from bellcrank.cli import app, load_mechanism, options, screen
 from bellcrank.cli.options import option
 from bellcrank.cli.screen import TableColumn, numbers, page_path, texts, write_pages
 from bellcrank.dynamics.quantities import Request
+from bellcrank.errors import InputError
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
@@ -41,6 +42,9 @@ def schedule(
     level: Annotated[str, option("|".join((*LEVELS, "auto")), "Size of a task  [default: auto]")] = "",
     strategy: Annotated[str, option("NAME[+NAME]", "Partition into subsystems, modules, factorisation instead.")] = "",
     control: Annotated[str, option("NAME", "Control law of a strategy: none, proportional, computed_torque.")] = "none",
+    config: Annotated[
+        Path | None, option("FILE", "Processors of subsystems and modules, from a TOML file.", "--config")
+    ] = None,
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
@@ -68,6 +72,9 @@ def schedule(
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
 
+    --config reads the processors of subsystems and modules from a file: see "Assign processors yourself" in
+    docs/parallel.md. The machine of the file holds unless --machine is given.
+
     --execute translates the schedule to one program for each processor and executes these on a simulated machine, for
     a random state. It adds rows with the observed makespan, idle time and messages, and with the difference of the
     results from those of one core; and the makespan where a channel carries the first message that is ready.
@@ -78,8 +85,14 @@ def schedule(
     m = load_mechanism(name, base, check)
     request = Request(quantity_name, method_name, frame)
     with screen.progress(f"tracing {quantity_name} of {m.name}, and laying it out"):
-        planned = machines.method_schedule(m, request, machine_name, kind, level, strategy, control)
-        timetable, file_part = planned.schedule, quoting.stem(strategy or machine_name or "complete")
+        if config is not None:
+            if level or strategy or control != "none":
+                raise InputError("--config has its own tasks and control; leave out --level, --strategy, --control.")
+            planned = machines.assigned_schedule(m, request, config, machine_name, kind)
+        else:
+            planned = machines.method_schedule(m, request, machine_name, kind, level, strategy, control)
+        named = strategy or machine_name or (config.stem if config else "complete")
+        timetable, file_part = planned.schedule, quoting.stem(named)
         stem = quoting.stem(f"{m.name}_{quantity_name}_{file_part}").strip("_")
         written = write_pages(_output_files(timetable, stem, out, svg, page and not (json and out is None)))
     observed = _observed(m, timetable) if execute else None
