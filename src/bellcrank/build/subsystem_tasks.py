@@ -196,13 +196,13 @@ def _tasks(
             groups.append(" ".join(filter(None, part)), where[part], own)
     needs = _operands_by_maker(groups, state is not None)
     given: dict[int, dict[int, Node]] = {}
-    for maker, values in (item for need in needs for item in need.items()):
-        given.setdefault(maker, {}).update(values)
+    for maker, received in (item for need in needs for item in need.items()):
+        given.setdefault(maker, {}).update(received)
     tasks = []
-    for i, nodes in enumerate(groups.nodes):
-        counts = {j: len(values) for j, values in sorted(needs[i].items())}
+    for i, own in enumerate(groups.nodes):
+        counts = {j: len(received) for j, received in sorted(needs[i].items())}
         values = tuple(x for _, x in sorted(given.get(i, {}).items()))
-        tasks.append(Task(i, groups.names[i], tuple(nodes), counts, len(values), values, state is not None and i == 0))
+        tasks.append(Task(i, groups.names[i], tuple(own), counts, len(values), values, state is not None and i == 0))
     return Tasks(name, "strategy", tuple(tasks), g), groups.on
 
 

@@ -175,6 +175,7 @@ TABLE = {
     "Wong 1991": (
         ("wong1991", "4 to 6", "The mesh of transputers, its solver, the excavator", "wong.comparison:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
+        ("wong-5.4", "5.4", "The simulator, whole: state, control and display", "wong.simulator_tables:run"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong-5.5.2", "5.5.2", "Excavator in JOINT and RESOLVED mode", "wong.experiments:run_excavator"),
