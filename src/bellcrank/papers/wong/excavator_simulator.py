@@ -224,8 +224,9 @@ class MeshSimulator:
         elapsed = 0.0
         for stage, s in enumerate(self.schedules, 1):
             memory = {name: kept[name] for k in MEMORY[stage] for name in (f"{k}.{row}" for row in ROWS)}
-            done = s.execute(**y, x=x, **base, **memory)
-            kept |= done.results
+            inputs: dict[str, Any] = {**y, "x": x, **base, **memory}
+            done = s.execute(**inputs)
+            kept.update(done.results)
             y = {row: done.results[f"next.{row}"] for row in ROWS}
             elapsed += done.makespan
         return y, elapsed

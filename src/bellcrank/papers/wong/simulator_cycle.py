@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -98,11 +98,11 @@ def cycle(mechanism: Mechanism, drives: Sequence[RotaryHydraulics], stage: int, 
         *(f"y.{row}" for row in ROWS),
         *(f"{k}.{row}" for k in MEMORY[stage] for row in ROWS),
     )
-    inputs = {"q": (n,), "v": (n,)} | dict.fromkeys(names, (n,))
+    inputs: dict[str, tuple[int, ...]] = dict.fromkeys(("q", "v", *names), (n,))
     values = {name: tape.inputs(name, shape) for name, shape in inputs.items()}
     torques: dict[int, Scalar] = {}
     plain = atom_programs.arm_of(tape, mechanism)
-    bodies = tuple(replace(b, joint_force=lambda i=b.number: torques[i]) for b in plain.bodies)
+    bodies = tuple(replace(b, joint_force=partial(torques.__getitem__, b.number)) for b in plain.bodies)
     arm = MeshArm(f"{mechanism.name}, stage {stage}", bodies, plain.gravity, plain.ground_motion, 0.0, inputs)
     program = write_program(arm, passed=passed)
     for i in range(1, n + 1):

@@ -135,7 +135,9 @@ def _operation_table() -> Table:
         before = len(tape.nodes)
         make()
         times[name] = count_cost(tape.nodes[before:]).time()
-    rows = [(name, kind, f"{a:g}", f"{b}", f"{times[kind]:g}") for name, kind, a, b in PRINTED_OPERATIONS]
+    rows: list[tuple[str, ...]] = [
+        (name, kind, f"{a:g}", f"{b}", f"{times[kind]:g}") for name, kind, a, b in PRINTED_OPERATIONS
+    ]
     columns = zip(*((a, b, times[kind]) for _, kind, a, b in PRINTED_OPERATIONS), strict=True)
     rows.append(("all", "", *(f"{sum(column):g}" for column in columns)))
     head = ("operation", "type", "print, theory", "print, measured", "ours")
