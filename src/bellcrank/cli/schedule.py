@@ -72,8 +72,8 @@ def schedule(
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
 
-    --config reads the processors of subsystems and modules from a file: see "Assign processors yourself" in
-    docs/parallel.md. The machine of the file holds unless --machine is given.
+    --config reads the processors of subsystems and modules from a file ("Assign processors yourself" in
+    docs/parallel.md). The machine of the file holds unless --machine is given.
 
     --execute translates the schedule to one program for each processor and executes these on a simulated machine, for
     a random state. It adds rows with the observed makespan, idle time and messages, and with the difference of the
