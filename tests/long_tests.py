@@ -256,6 +256,7 @@ LONG = (
     "test_loop_rank.py::test_runs_keep_loops_and_energy*",
     "test_loop_rank.py::test_a_run_of_all_sizes_at_once[[]projected]",
     "test_loop_rank.py::test_a_run_of_all_sizes_at_once[[]lagrange]",
+    "test_wong1991_simulator.py::test_tables",
 )
 
 

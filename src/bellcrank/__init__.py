@@ -48,6 +48,7 @@ _PUBLIC_NAMES = {
     "build.function_compilation": ("compile",),
     "build.equations": ("equations",),
     "build.schedules": ("schedule",),
+    "build.processor_assignment": ("ProcessorAssignment",),
     "emit.cpu.kernel": ("Kernel",),
     "graph": ("Graph",),
     "scheduling": ("Machine", "Schedule"),

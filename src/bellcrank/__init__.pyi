@@ -13,6 +13,7 @@ from bellcrank.build.compilation import Where as Where
 from bellcrank.build.equations import equations as equations
 from bellcrank.build.function_compilation import compile as compile
 from bellcrank.build.kernels import kernel as kernel
+from bellcrank.build.processor_assignment import ProcessorAssignment as ProcessorAssignment
 from bellcrank.build.schedules import schedule as schedule
 from bellcrank.dynamics import methods as methods
 from bellcrank.emit.cpu.kernel import Kernel as Kernel

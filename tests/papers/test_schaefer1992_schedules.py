@@ -18,6 +18,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.build import graphs
 from bellcrank.dynamics import aba, rnea
+from bellcrank.dynamics.historical import control_laws
 from bellcrank.errors import InputError
 from bellcrank.papers import operation_counts as papers
 from bellcrank.papers import schaefer
@@ -51,7 +52,7 @@ def test_the_graph_that_is_cut_is_the_motion(control: str) -> None:
     found = trace_motion(m, control).evaluate(q=q, v=v, w=w)
     u = w
     if control != "none":
-        u = schaefer.STIFFNESS * (w - q) - schaefer.DAMPING * v
+        u = control_laws.STIFFNESS * (w - q) - control_laws.DAMPING * v
     if control == "computed_torque":
         u = np.array(rnea.inverse_dynamics(m.tree, q, v, u))
     np.testing.assert_allclose(found["u"], u, rtol=1e-12)

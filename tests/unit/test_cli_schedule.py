@@ -164,6 +164,26 @@ def test_programs_and_strategies(folder: Path) -> None:
     assert found["makespan"] == s.makespan
 
 
+def test_processors_from_a_file(folder: Path) -> None:
+    plan = Path(bc.__file__).parents[2] / "examples" / "stanford_figure_8.toml"
+    found = data("schedule", "stanford", "--config", str(plan), "--execute")
+    assert (found["makespan"], found["machine"]) == (688.0, "T800 complete(3)")
+    assert found["executed"]["difference"] < 1e-12
+    assert data("schedule", "stanford", "--config", str(plan), "--kind", "hidden")["makespan"] < 688.0
+    good("schedule", "stanford", "--config", str(plan))
+    assert [p.name for p in folder.iterdir()] == ["stanford_forward_dynamics_stanford_figure_8.html"]
+    (folder / "bad.toml").write_text("[processors]\nM = 9\n")
+    for args, message in (
+        (("bad.toml",), 'the processor of "M" is 9'),
+        (("missing.toml",), "missing.toml"),
+        ((str(plan), "--level", "node"), "leave out --level"),
+        ((str(plan), "-q", "mass_matrix"), "divides the forward dynamics"),
+    ):
+        result = run("schedule", "stanford", "--no-page", "--config", *args)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.argument_errors import explain_argument_errors
@@ -18,7 +19,7 @@ from bellcrank.build.compilation import uses_several_cores
 from bellcrank.dynamics import Method
 from bellcrank.dynamics.quantities import Request
 from bellcrank.emit.target import Target
-from bellcrank.errors import InputError, check_known, unknown, warn
+from bellcrank.errors import InputError, brief, check_known, unknown, warn
 from bellcrank.graph import Graph, Recursion
 from bellcrank.model import Mechanism
 from bellcrank.scheduling import Machine, Schedule, Tasks, list_schedule, list_scheduling
@@ -26,6 +27,7 @@ from bellcrank.scheduling import machine as by_name
 from bellcrank.scheduling.machines import LAYOUTS
 
 if TYPE_CHECKING:
+    from bellcrank.build.processor_assignment import ProcessorAssignment
     from bellcrank.build.schedule_search import Candidate
 
 KERNEL_MACHINES = ("threads", "gpu")  # machines whose schedule is that of a kernel, with the kernel's method
@@ -125,6 +127,7 @@ def schedule(
     strategy: str = "",
     control: str = "none",
     progress: Any = None,
+    assignment: ProcessorAssignment | str | Path | None = None,
 ) -> Schedule:
     """Schedule a quantity of a mechanism, or any graph, on the processors of a machine.
 
@@ -160,6 +163,9 @@ def schedule(
         The control law that goes with the strategy.
     progress : callable, bool or None
         Function of the share of the search that is done, False for silence, True or None for a bar on a terminal.
+    assignment : ProcessorAssignment, str or Path, optional
+        Processors for the parts of the equations of motion, or a TOML file with them. Its machine and kind hold unless
+        `machine` and `kind` are given.
 
     Returns
     -------
@@ -172,9 +178,48 @@ def schedule(
         If a name or a combination of options is not valid.
     """
     request = Request(quantity, method, frame)
+    if assignment is not None:
+        if level or strategy or control != "none":
+            raise InputError("assignment= has its own tasks and control law; leave out level=, strategy=, control=.")
+        return assigned_schedule(what, request, assignment, machine, kind).schedule
     return method_schedule(
         what, request, machine, kind, level, strategy, control, projection=projection, progress=progress
     ).schedule
+
+
+def assigned_schedule(
+    what: Mechanism | Graph,
+    request: Request,
+    assignment: ProcessorAssignment | str | Path,
+    machine: str | Machine = "",
+    kind: str = "",
+) -> MethodSchedule:
+    """Return the schedule of the equations of motion on assigned processors.
+
+    Parameters
+    ----------
+    what
+        The mechanism.
+    request
+        The quantity: forward dynamics without options.
+    assignment
+        The assignment, or its file.
+    machine, kind
+        As in `schedule`; they replace those of the assignment.
+    """
+    from bellcrank.build import processor_assignment, subsystem_tasks  # a feature that few calls need
+
+    if isinstance(assignment, str | Path):
+        assignment = processor_assignment.read_assignment(assignment)
+    if not isinstance(assignment, processor_assignment.ProcessorAssignment):
+        raise InputError(f"assignment is {brief(assignment)}; expected a ProcessorAssignment, or the name of its file.")
+    if isinstance(what, Graph) or (request.quantity, request.method) != ("forward_dynamics", "auto"):
+        raise InputError(
+            "an assignment divides the forward dynamics of a mechanism; got "
+            + ("a graph." if isinstance(what, Graph) else f"{request.quantity} by {request.method}.")
+        )
+    target_machine = _checked_machine(machine or assignment.machine, kind or assignment.kind, what.nv)
+    return MethodSchedule("assigned processors", subsystem_tasks.assigned_schedule(what, assignment, target_machine))
 
 
 def method_schedule(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +23,9 @@ from bellcrank.progress import bar
 from bellcrank.scheduling import Schedule
 from bellcrank.scheduling.machines import KINDS, LAYOUTS
 from bellcrank.scheduling.task import LEVELS
+
+if TYPE_CHECKING:
+    from bellcrank.build.schedules import MethodSchedule
 
 MAX_LISTED_PROCESSORS = 4  # processors whose tasks are listed one by one
 MAX_TABLE_PROCESSORS = 64  # processors in the table
@@ -53,6 +57,9 @@ def schedule(
     coordinates: Annotated[
         bool, typer.Option("--coordinates", help="Compare sets of independent coordinates of closed loops instead.")
     ] = False,
+    config: Annotated[
+        Path | None, option("FILE", "Processors of subsystems and modules, from a TOML file.", "--config")
+    ] = None,
     out: Annotated[Path | None, option("FILE", "Page to write (or .svg).", "--out", "-o")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Also write a picture.")] = False,
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
@@ -86,6 +93,9 @@ def schedule(
     hidden and explicit are a transputer whose messages are free, or keep both ends busy. A cluster holds the operations
     of one step of the method for one body, a node is one operation; auto takes the best of these and of sizes between.
 
+    --config reads the processors of subsystems and modules from a file ("Assign processors yourself" in
+    docs/parallel.md). The machine of the file holds unless --machine is given.
+
     --execute translates the schedule to one program for each processor and executes these on a simulated machine, for
     a random state. It adds rows with the observed makespan, idle time and messages, and with the difference of the
     results from those of one core; and the makespan where a channel carries the first message that is ready.
@@ -95,8 +105,7 @@ def schedule(
 
     request = Request(quantity_name, method_name, frame)
     if map_sizes:
-        if method_name != "auto" or strategy:
-            raise InputError("--map compares methods; leave out --method and --strategy.")
+        _check_excluded("--map compares methods", {"--method": method_name != "auto", "--strategy": strategy})
         machine = machine_name or "complete", kind or "ideal", level or "auto"
         print_map(name, map_sizes, request, machine, out, svg, json)
         return
@@ -104,21 +113,25 @@ def schedule(
     if coordinates:
         print_coordinates(m, machine_name, kind, level or "auto", json)
         return
+    file_part = quoting.stem(strategy or machine_name or (config.stem if config else "complete"))
     text = f"tracing {quantity_name} of {m.name}, and laying it out"
     with screen.progress(text) as show:
-        planned = machines.method_schedule(
-            m, request, machine_name, kind, level, strategy, control, projection=projection,
-            progress=lambda share: show(f"{text} {bar(share)}"),
-        )  # fmt: skip
-        timetable, file_part = planned.schedule, quoting.stem(strategy or machine_name or "complete")
+        if config is not None:
+            excluded = {"--level": level, "--strategy": strategy, "--control": control != "none"}
+            _check_excluded("--config has its own tasks and control", excluded)
+            planned = machines.assigned_schedule(m, request, config, machine_name, kind)
+        else:
+            planned = machines.method_schedule(
+                m, request, machine_name, kind, level, strategy, control, projection=projection,
+                progress=lambda share: show(f"{text} {bar(share)}"),
+            )  # fmt: skip
+        timetable = planned.schedule
         stem = quoting.stem(f"{m.name}_{quantity_name}_{file_part}").strip("_")
         written = write_pages(_output_files(timetable, stem, out, svg, page and not (json and out is None)))
     observed = _observed(m, timetable) if execute else None
     if json:
         about = {"mechanism": m.name, "quantity": quantity_name, "method": planned.method, "written": written}
-        candidates = {"candidates": [asdict(c) for c in planned.candidates]} if planned.candidates else {}
-        executed = {"executed": vars(observed)} if observed else {}
-        screen.data(about | candidates | json_module.loads(timetable.json()) | executed)
+        screen.data(about | _data(planned, observed))
         return
     _print(timetable, f"{m.name}: {quantity_name} by {planned.method} on {timetable.machine}", observed)
     if planned.candidates:
@@ -128,6 +141,19 @@ def schedule(
         screen.line()
     for path in written:
         screen.line(f"wrote {path}" + (": open it in a browser" if path.endswith(".html") else ""), style="dim")
+
+
+def _check_excluded(reason: str, options_given: Mapping[str, object]) -> None:
+    """Raise an InputError if one of these options, by name, was given."""
+    if any(options_given.values()):
+        raise InputError(f"{reason}; leave out {', '.join(name for name, given in options_given.items() if given)}.")
+
+
+def _data(planned: MethodSchedule, observed: Observed | None) -> dict[str, object]:
+    """Return the data of a schedule, of its rivals and of its execution, for --json."""
+    candidates = {"candidates": [asdict(c) for c in planned.candidates]} if planned.candidates else {}
+    executed = {"executed": vars(observed)} if observed else {}
+    return {**candidates, **json_module.loads(planned.schedule.json()), **executed}
 
 
 # -- execution

@@ -201,6 +201,7 @@ TABLE = {
         ("wong_rivals", "4.7", "Rival algorithms as programs, with and without messages", "wong.rival_times:tables"),
         ("executed", "5.4", "Programs of all processors: predicted and executed", "executed_schedules:tables"),
         ("wong_counts", "2.2, 3", "Operations on one processor, figure 3.11", "wong.serial_counts:tables"),
+        ("wong-5.4", "5.4", "The simulator, whole: state, control and display", "wong.simulator_tables:run"),
         ("wong-3.5.1", "3.5.1", "PUMA 600, open-loop inverse dynamics", "wong.experiments:run_puma600"),
         ("wong-3.5.2", "3.5.2", "Human torso, open-loop inverse dynamics", "wong.experiments:run_torso"),
         ("wong_feasible", "5.5.2", "Excavator: the numbers that are not printed", "wong.feasible_set:tables"),

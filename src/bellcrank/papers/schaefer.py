@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bellcrank.dynamics import rnea
+from bellcrank.dynamics.historical.control_laws import CONTROL_LAWS
 from bellcrank.dynamics.historical.free_bodies import applied_forces, body_jacobians
 from bellcrank.dynamics.historical.free_bodies import place_bodies as free_bodies
 from bellcrank.dynamics.historical.newton_euler_symbolic import coriolis
@@ -26,7 +26,7 @@ from bellcrank.errors import InputError, check_known
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.model import Mechanism
 from bellcrank.papers.operation_counts import published
-from bellcrank.scalar import Scalar, step
+from bellcrank.scalar import step
 from bellcrank.scheduling import Schedule, Task, Tasks, list_schedule, machine, tasks_from_groups
 from bellcrank.scheduling.placement import Placement, Plan
 from bellcrank.text_table import Table
@@ -35,55 +35,11 @@ from bellcrank.zoo import stanford, torso
 
 STRATEGIES = ("subsystems", "modules", "factorisation")
 SHARING_MODES = ("copied", "sent")
-STIFFNESS, DAMPING = 100.0, 20.0  # gains of the drives; any values except 0 and 1 cost the same
 TASK_PROCESSORS = {"state": 0, "M": 0, "L": 0, "end": 0, "k": 1, "q": 2, "u": 2}  # processor of each task in figure 8
 NodesBySerial = dict[int, Node]
 
 
 # -- equations of motion by part
-
-
-def proportional(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """Return joint forces of a spring to the desired coordinates, with a damper.
-
-    Parameters
-    ----------
-    m
-        Mechanism.
-    y
-        Joint coordinates.
-    yd
-        Joint velocities.
-    w
-        Desired coordinates.
-    """
-    step("u")
-    return [STIFFNESS * (a - b) - DAMPING * c for a, b, c in zip(w, y, yd, strict=True)]
-
-
-def computed_torque(m: Mechanism, y: Vector, yd: Vector, w: Vector) -> list[Scalar]:
-    """Return the joint forces for the accelerations that the proportional law requests, by inverse dynamics.
-
-    Parameters
-    ----------
-    m
-        Mechanism.
-    y
-        Joint coordinates.
-    yd
-        Joint velocities.
-    w
-        Desired coordinates.
-    """
-    u = rnea.inverse_dynamics(m.tree, y, yd, proportional(m, y, yd, w))
-    return list(u)
-
-
-CONTROL_LAWS: Mapping[str, Callable[..., list[Scalar]]] = {
-    "none": lambda m, y, yd, w: list(w),  # external forces
-    "proportional": proportional,
-    "computed_torque": computed_torque,
-}
 
 
 def trace_motion(m: Mechanism, control: str = "none") -> Graph:
@@ -109,7 +65,7 @@ def trace_motion(m: Mechanism, control: str = "none") -> Graph:
         M = inertia_matrix(t, J, [body.M for body in bodies])
         k = project_forces(t, J, coriolis(t, bodies, v), "k")
         qa = project_forces(t, J, applied_forces(t, q, bodies), "q")
-        u = CONTROL_LAWS[control](m, q, v, w)
+        u = CONTROL_LAWS[control](t, q, v, w)
         step("q - k")
         ydd = solve(M, [f + x - c for f, x, c in zip(qa, u, k, strict=True)], coordinate_names(t))
         return {"M": full_matrix(M), "k": k, "q": qa, "u": u, "ydd": ydd}
