@@ -8,18 +8,24 @@ import numpy as np
 import pytest
 from reruns import rerun
 
+from bellcrank.cockpit.session import Session, Settings
+from bellcrank.excavators import sampled_machine
 from bellcrank.papers.wong import excavator_simulator, simulator_tables
 from bellcrank.papers.wong.excavator_simulator import (
     MeshSimulator,
     exchange,
     largest_difference,
     line_seconds,
+    modelled_times,
     motion,
     serial_run,
     stage_programs,
 )
 from bellcrank.scheduling import ScheduleError
 from bellcrank.scheduling.machines import cone_cells
+from bellcrank.sim.run.simulator import Simulator
+from bellcrank.sim.settings import Solver
+from fake_drive import FakeDrive
 
 SECONDS = 0.07  # two samples of the control
 
@@ -80,3 +86,17 @@ def test_tables() -> None:
     assert float(by_name["print, measured; our exchange and line"][3]) == pytest.approx(2100, rel=0.06)
     assert all(row[4] == "yes" for row in cycles.rows)
     assert line_seconds() == pytest.approx(16 * 10 / 9600)
+
+
+def test_the_simulator_can_be_driven() -> None:
+    machine = sampled_machine.machine()
+    session = Session(machine, FakeDrive, Settings(machine.rate, machine.integrator))
+    assert [lever.name for lever in machine.levers] == ["cab", "boom", "stick", "bucket"]
+    assert (session.drive.rate, session.drive.integrator) == (100.0, "rk4")
+    simulator = Simulator(machine.system, solver=Solver(resolve=0))
+    run = simulator.run(2.0, q0=list(machine.start or ()), step=0.01, every=0.05, inputs={"cab": 0.2})
+    assert run["cab.d"][-1] == pytest.approx(0.2 * 2.0, abs=0.011)  # a sum of one sample after another
+    assert 0.1 < run["cab.q"][-1] < 0.4
+    mesh, with_display = modelled_times()
+    assert mesh == pytest.approx(MeshSimulator().run(0.05, *motion()).share_of_real_time)
+    assert with_display - mesh == pytest.approx(20 * line_seconds())

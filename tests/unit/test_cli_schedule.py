@@ -208,6 +208,13 @@ def test_incompatible_options_raise(args: tuple[str, ...], message: str) -> None
     assert message in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize("args", [("puma600", "--machine", "wong"), ("excavator", "--machine", "cray")])
+def test_only_the_excavator_is_driven_as_on_the_mesh(args: tuple[str, ...]) -> None:
+    result = run("drive", *args)
+    assert result.exit_code == 2
+    assert "expected --machine wong with the excavator" in " ".join(result.output.split())
+
+
 def test_kinds_and_other_names_of_them() -> None:
     of = {kind: machines.machine("pipeline:3", kind) for kind in ("hidden", "t800", "transputer_t800", "explicit")}
     assert of["t800"] == of["transputer_t800"]

@@ -23,6 +23,7 @@ from bellcrank.quoting import visible
 from bellcrank.sim.realtime.deadlines import full_text, one_line, summary
 
 if TYPE_CHECKING:
+    from bellcrank.cockpit.machines import Machine
     from bellcrank.record.formats.mcap import RecordFiles
 
 DEFAULT_PORT = 8731
@@ -43,6 +44,10 @@ def drive(
     integrator: Annotated[str | None, option("NAME", "Integrator of the steps.")] = None,
     method: options.MethodOpt = "auto",
     by: Annotated[str, option("position|torque", "Meaning of a mechanism's sliders.")] = ("position"),
+    on_machine: Annotated[
+        str,
+        option("wong", "Wong's simulator, with the time that his mesh would take.", "--machine"),
+    ] = "",
     pilot: Annotated[str, option("NAME", "A program that drives until a person takes over.")] = "",
     browser: Annotated[bool, typer.Option(help="Open the page if there is a screen.")] = True,
     seconds: Annotated[float | None, option("S", "Stop after this time; by default at Ctrl-C.")] = None,
@@ -53,6 +58,10 @@ def drive(
     """Drive a mechanism in real time, on a page.
 
     The excavator has two sticks (keys, a gamepad, or touch); any other mechanism has a slider for each joint.
+
+    --machine wong drives the excavator of 1991 as its simulator did: RK4 with steps of 0.01 s, control sampled 20 times
+    a second, one slider for each desired rate. This computer computes it on one core. The time that the mesh of
+    transputers would take is printed beside.
     """
     from bellcrank.cockpit.machines import generic
     from bellcrank.cockpit.session import Session, Settings, compile_warning
@@ -70,7 +79,10 @@ def drive(
     from bellcrank.record.formats.mcap import RecordFiles
 
     files = None if record is None else RecordFiles(record)
-    machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)
+    if on_machine:
+        machine = _wong_machine(name, on_machine)
+    else:
+        machine = MACHINES[name]() if name in MACHINES else generic(load_mechanism(name, base, check), by)
     listening = listening_socket(host, port)
     try:
         if not (STATIC / "index.html").exists():
@@ -91,10 +103,35 @@ def drive(
         with contextlib.suppress(OSError):  # after a hang-up there is no terminal
             screen.line()
             screen.lines(full_text(session.drive.report()))
+            if on_machine:
+                screen.lines(_mesh_times_text())
             for path in files.written if files is not None else ():
                 screen.lines(f"record: {path}")
     finally:
         listening.close()
+
+
+def _wong_machine(name: str, on_machine: str) -> Machine:
+    """Return the excavator with the step and the control of Wong's simulator."""
+    from bellcrank.excavators import sampled_machine
+
+    if (name, on_machine) != ("excavator", "wong"):
+        raise InputError(
+            f"--machine {on_machine} for {name}: expected --machine wong with the excavator, the only simulator whose "
+            "parallel program is known."
+        )
+    return sampled_machine.machine()
+
+
+def _mesh_times_text() -> str:
+    """Return the time that Wong's mesh needs for a second, by the schedules of its programs."""
+    from bellcrank.papers.wong.excavator_simulator import modelled_times
+
+    texts = []
+    for kind in ("t800", "explicit"):
+        mesh, with_display = modelled_times(kind)
+        texts.append(f"{kind} {mesh:.2f} s, with the line to the display {with_display:.2f} s")
+    return f"Wong's mesh, modelled time of a simulated second: {'; '.join(texts)}."
 
 
 @contextlib.contextmanager

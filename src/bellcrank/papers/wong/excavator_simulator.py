@@ -4,9 +4,7 @@
     every frame 5 h   task 8: theta_i passes from (0, i) over (0, 1) to the control transputer and to the display;
                       the control computes the openings x; task 9: x_i passes back to (0, i)
 
-    dtheta ~ (theta_k - theta_k-1) / T                        differences of the angles that arrive, T = 1/20 s
-    theta_d,k+1 = theta_d,k + T dtheta_d,k                    one step of summation
-    v = kv (dtheta_d - dtheta) + kp (theta_d - theta)         5.5; x follows from v by figure 5.3
+The control law is that of excavators/sampled_machine.py.
 
 Every number is computed by the processor to which the thesis assigns it, on a simulated machine with one memory for
 each processor. The same equations with the same samples in one system, and RK4 on one core, are the reference.
@@ -27,6 +25,7 @@ import numpy as np
 
 from bellcrank.actuators import RotaryHydraulics
 from bellcrank.excavators import spool_control
+from bellcrank.excavators.sampled_machine import FRAME_STEPS, STEP_SECONDS, sampled_system, spool_voltages
 from bellcrank.graph import Graph, Node, trace
 from bellcrank.papers.wong.simulator_cycle import MEMORY, ROWS, STAGES, Cycle, OpenedHydraulics, cycle
 from bellcrank.record import Record
@@ -36,12 +35,8 @@ from bellcrank.scheduling.machines import Topology, cone, cone_cells, machine_of
 from bellcrank.scheduling.placement import Placement, Plan
 from bellcrank.sim.run.simulator import Simulator
 from bellcrank.sim.settings import Solver
-from bellcrank.sim.system.sampling import Sampled
-from bellcrank.sim.system.systems import system
-from bellcrank.zoo import data, excavator
+from bellcrank.zoo import excavator
 
-STEP_SECONDS, FRAME_STEPS = 0.01, 5
-FRAME_SECONDS = STEP_SECONDS * FRAME_STEPS
 RS232_BAUD, BITS_PER_WORD = 9600, 40  # four bytes, each with a start and a stop bit
 Array = np.ndarray[Any, Any]
 Profile = Callable[[float], Sequence[float]]  # desired joint rates by time, rad/s
@@ -50,30 +45,6 @@ Profile = Callable[[float], Sequence[float]]  # desired joint rates by time, rad
 def line_seconds(words: int = 4) -> float:
     """Return the time of a number of `words` on the line to the display, s."""
     return words * BITS_PER_WORD / RS232_BAUD
-
-
-def spool_voltages(
-    theta: Sequence[Scalar], before: Sequence[Scalar], theta_d: Sequence[Scalar], rates_d: Sequence[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """Return the voltages of the sampled control (5.5), and the desired angles of the next sample.
-
-    Parameters
-    ----------
-    theta
-        Joint angles, rad.
-    before
-        Those of the sample before.
-    theta_d
-        Desired angles.
-    rates_d
-        Desired rates, rad/s.
-    """
-    gains = data("excavator")["control"]
-    volts = []
-    for i, (kp, kv) in enumerate(zip(gains["kp"], gains["kv"], strict=True)):
-        rate = (theta[i] - before[i]) / FRAME_SECONDS
-        volts.append(kv * (rates_d[i] - rate) + kp * (theta_d[i] - theta[i]))
-    return volts, [a + FRAME_SECONDS * w for a, w in zip(theta_d, rates_d, strict=True)]
 
 
 # -- tasks 8 and 9
@@ -244,17 +215,7 @@ def serial_run(seconds: float, start: Sequence[float], profile: Callable[[Scalar
     profile
         Desired joint rates by time.
     """
-    joints = spool_control.JOINTS
-    initial = {f"{j}.{name}": float(q) for name in ("before", "d") for j, q in zip(joints, start, strict=True)}
-
-    def control(t: Scalar, q: Any, v: Any, x: Any, u: Any) -> Any:
-        before, theta_d = ([x[f"{j}.{name}"] for j in joints] for name in ("before", "d"))
-        theta = [q[i] for i in range(len(joints))]
-        volts, following = spool_voltages(theta, before, theta_d, profile(t))
-        memory = [*theta, *following]
-        return volts, dict(zip(initial, memory, strict=True))
-
-    plant = system(excavator(), spool_control.hydraulics(), Sampled(control, every=FRAME_SECONDS, states=initial))
+    plant = sampled_system(start, lambda t, u: profile(t))
     return Simulator(plant, solver=Solver(resolve=0)).run(
         seconds, q0=list(start), step=STEP_SECONDS, every=STEP_SECONDS
     )
@@ -283,3 +244,17 @@ def motion(mode: Any = None) -> tuple[list[float], Callable[[Scalar], Sequence[S
     assert control.profile is not None
     profile = control.profile
     return list(control.start), lambda t: profile(t + spool_control.REST_SECONDS)
+
+
+def modelled_times(kind: str = "t800") -> tuple[float, float]:
+    """Return the time that the mesh needs for a simulated second, without and with the line to the display, s.
+
+    Parameters
+    ----------
+    kind
+        Kind of transputers.
+    """
+    simulator = MeshSimulator(kind)
+    frame_us = FRAME_STEPS * sum(s.makespan for s in simulator.schedules) + simulator.frame.makespan
+    frames = 1.0 / (FRAME_STEPS * STEP_SECONDS)
+    return 1e-6 * frame_us * frames, (1e-6 * frame_us + line_seconds()) * frames

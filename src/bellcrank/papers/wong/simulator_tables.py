@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bellcrank.excavators.sampled_machine import FRAME_STEPS, STEP_SECONDS
 from bellcrank.graph import Tape
 from bellcrank.papers import Result, Row
 from bellcrank.papers.operation_counts import published
 from bellcrank.papers.wong.atom_programs import count_cost
 from bellcrank.papers.wong.excavator_simulator import (
-    FRAME_STEPS,
-    STEP_SECONDS,
     MeshSimulator,
     largest_difference,
     line_seconds,
