@@ -26,12 +26,13 @@ from bellcrank.actuators import RotaryHydraulics
 from bellcrank.graph import Graph, Node
 from bellcrank.model import Mechanism
 from bellcrank.papers.wong import atom_programs
-from bellcrank.papers.wong.atom_programs import Atom, MeshArm, MeshProgram
+from bellcrank.papers.wong.atom_programs import Atom, MeshProgram
+from bellcrank.papers.wong.mesh_bodies import MeshArm, arm_of, symbols_of
 from bellcrank.papers.wong.mesh_schedule import Mesh
-from bellcrank.papers.wong.processor_assignment import solution_names, write_program
+from bellcrank.papers.wong.processor_assignment import tree_equations, write_program
 from bellcrank.scalar import Scalar
 from bellcrank.scheduling import Schedule, Tasks, fixed_order_schedule
-from bellcrank.scheduling.machines import cone, machine_of_kind
+from bellcrank.scheduling.machines import cone, cone_cells, machine_of_kind
 
 STAGES = 4
 ROWS = ("v", "q", "p_in", "p_out")  # the state of a link, in the order of y
@@ -101,8 +102,10 @@ def cycle(mechanism: Mechanism, drives: Sequence[RotaryHydraulics], stage: int, 
     inputs: dict[str, tuple[int, ...]] = dict.fromkeys(("q", "v", *names), (n,))
     values = {name: tape.inputs(name, shape) for name, shape in inputs.items()}
     torques: dict[int, Scalar] = {}
-    plain = atom_programs.arm_of(tape, mechanism)
-    bodies = tuple(replace(b, joint_force=partial(torques.__getitem__, b.number)) for b in plain.bodies)
+    plain = arm_of(mechanism, symbols_of(tape, mechanism, driven=True))
+    bodies = tuple(
+        replace(b, axes=(replace(b.axes[0], force=partial(torques.__getitem__, b.number)),)) for b in plain.bodies
+    )
     arm = MeshArm(f"{mechanism.name}, stage {stage}", bodies, plain.gravity, plain.ground_motion, 0.0, inputs)
     program = write_program(arm, passed=passed)
     for i in range(1, n + 1):
@@ -119,7 +122,7 @@ def cycle(mechanism: Mechanism, drives: Sequence[RotaryHydraulics], stage: int, 
     graph = Graph(arm.name, inputs, outputs, traced.tape)
     symbols = {name: traced.tape.inputs(name, shape) for name, shape in inputs.items()}
     owned = tuple(tuple(symbols[name][i] for name in inputs if name != "q") for i in range(n))
-    return Cycle(Mesh(arm, program, cone(n), graph, traced.nodes, scalars), owned)
+    return Cycle(Mesh(arm, program, cone(n), tuple(cone_cells(n)), graph, traced.nodes, scalars), owned)
 
 
 def _results(stage: int) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ def _add_state(p: MeshProgram, i: int, values: Any, drive: RotaryHydraulics, tor
 
 def _add_stage(p: MeshProgram, i: int, values: Any, stage: int, h: float) -> None:
     """Append tasks 6 and 7 to the program of (0, i)."""
-    cpu, k, ydd = (0, i), i - 1, solution_names(p.arm.n)[i - 1]
+    cpu, k, ydd = (0, i), i - 1, tree_equations(p.arm, {}).solution_names[i - 1]
     p.add_route(ydd, [(0, column) for column in range(1, i + 1)])
     base = [values[f"y.{row}"][k] for row in ROWS]
     kept = {name: [values[f"{name}.{row}"][k] for row in ROWS] for name in MEMORY[stage]}
