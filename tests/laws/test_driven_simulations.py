@@ -46,8 +46,8 @@ def test_inputs_that_jump_are_runs_one_after_the_other(name: str, watch: bool) -
     q, v = [0.2, -0.4], [0.0, 0.0]
     for k in range(5):
         piece = sim.run(0.1, q, v, inputs={"push": TABLE[min(k, 3)]}, **how)  # the last line remains valid
-        begins_anew = k < 4  # after the last line nothing jumps, so that abm4 keeps its memory
-        close(run.q[2 * k : 2 * k + 3], piece.q, 1e-11 if begins_anew else 1e-8)
+        begins_anew = k < 4  # afterwards nothing jumps, and abm2 (second order) and abm4 keep their memory
+        close(run.q[2 * k : 2 * k + 3], piece.q, 1e-11 if begins_anew else 1e-6 if name == "abm2" else 1e-8)
         q, v = piece.q[-1], piece.v[-1]
     np.testing.assert_array_equal(run["input.push"], [*np.repeat([*TABLE, 0.5], 2).tolist(), 0.5])
 

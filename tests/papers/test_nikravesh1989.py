@@ -29,7 +29,7 @@ from bellcrank.dynamics.historical.free_bodies import body_jacobians, place_bodi
 from bellcrank.dynamics.tree_sweeps import joint_elements, subspace_motion
 from bellcrank.graph import Graph
 from bellcrank.model import Body, Joint, Mechanism, Tree, mechanism_of
-from bellcrank.papers import nikravesh
+from bellcrank.papers import nikravesh_motion
 from bellcrank.papers.nikravesh import (
     UNIT_COSTS,
     break_even,
@@ -52,9 +52,9 @@ anything = trees(armature=st.booleans(), passive=st.booleans())
 def test_measured_time_is_that_of_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that takes a second of CPU time takes a billionth of it, divided by its steps, for each."""
     clock, runs = count(), []
-    monkeypatch.setattr(nikravesh, "time", SimpleNamespace(thread_time=lambda: next(clock)))
+    monkeypatch.setattr(nikravesh_motion, "time", SimpleNamespace(thread_time=lambda: next(clock)))
     formulation = SimpleNamespace(q=[0.0], v=[0.0], simulator=SimpleNamespace(run=lambda *a, **k: runs.append((a, k))))
-    nanoseconds = nikravesh.Formulation.step_nanoseconds(formulation)  # type: ignore[arg-type]
+    nanoseconds = nikravesh_motion.Formulation.step_nanoseconds(formulation)  # type: ignore[arg-type]
     ((seconds, _, _), options) = runs[0]
     assert nanoseconds == pytest.approx(1e9 / round(seconds / options["step"]))
 

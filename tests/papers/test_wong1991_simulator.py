@@ -77,7 +77,7 @@ def test_control_takes_differences_and_sums() -> None:
 
 
 def test_tables() -> None:
-    result = rerun("wong-5.4")
+    result = rerun("wong_simulator")
     assert [row.verdict for row in result.rows] == ["agrees", "agrees"]
     phases, operations, cycles, _ = result.tables
     assert [row[2] for row in operations.rows[:-1]] == [row[4] for row in operations.rows[:-1]]

@@ -226,5 +226,5 @@ def test_an_experiment_prints_writes_and_is_data(tmp_path: Path) -> None:
 
 
 def test_bad_experiments(tmp_path: Path) -> None:
-    assert "Known: nikravesh1989, break_even, nikravesh-7" in bad("papers", "wong-9")
+    assert "Known: nikravesh1989, break_even, coordinates" in bad("papers", "wong-9")
     assert "no such directory" in bad("papers", "wong-3.5.1", "--figures", str(tmp_path / "nowhere"))

@@ -122,9 +122,11 @@ class EventMachine:
         def arrive(_: Any) -> None:
             self.memories[m.target].update(carried)
 
-        last = len(m.hops) - 1
+        last, medium = len(m.hops) - 1, self.schedule.machine.topology.medium
         hops = [
-            _Activity(length, leave if n == 0 else _nothing, arrive if n == last else _nothing_with, hop.channel)
+            _Activity(
+                length, leave if n == 0 else _nothing, arrive if n == last else _nothing_with, medium(hop.channel)
+            )
             for n, hop in enumerate(m.hops)
         ]
         for before, after in pairwise(hops):
@@ -169,7 +171,8 @@ class EventMachine:
         for k, m in enumerate(self.schedule.messages):
             for n, hop in enumerate(m.hops):
                 if self.hops[k][n].duration:
-                    rows.setdefault(hop.channel, []).append((hop.start, hop.finish, k, n))
+                    medium = self.schedule.machine.topology.medium(hop.channel)
+                    rows.setdefault(medium, []).append((hop.start, hop.finish, k, n))
         for row in () if self.fifo else rows.values():
             row.sort()
             for (_, _, k, n), (_, _, l, o) in pairwise(row):

@@ -185,7 +185,7 @@ def vector_code(graph: Graph, width: int, dtype: str, small: bool, chunk: int | 
         from bellcrank.emit.llvm.rematerialisation import rematerialise  # few graphs are so large
 
         graph = rematerialise(graph, order(graph, MATRIX_WINDOW_NODES, late=True))
-        columns = column_code.column_calls(graph, width, width, dtype, "block_")
+        columns = column_code.column_calls(graph, width, width, dtype, "block_") if graph.calls else {}
     sequence = items(graph, order(graph, _window_nodes(graph), late=bool(columns)), whole_matrices=bool(columns))
     return _printer(graph, width, width, dtype, sequence, chunk, columns=columns)
 

@@ -121,7 +121,7 @@ def random_system(n: int, kind: str) -> tuple[Any, Any]:
 
 
 def tables() -> list[Table]:
-    """Return the tables of the experiment wong-4.5."""
+    """Return the tables of the experiment wong_solvers."""
     return [cycle_table(), use_table()]
 
 
