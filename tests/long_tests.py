@@ -75,6 +75,12 @@ ALLOWED = {
 }
 # Tests without a measured time that are surely long, by name; a star stands for the cases.
 LONG = (
+    "test_methods.py::test_estimated_work_of_derivatives_is_near_the_count[[]10]",
+    "test_experiment_numbers.py::test_experiment_numbers[[]fijany1989]",
+    "test_experiment_numbers.py::test_experiment_numbers[[]nikravesh-7]",
+    "test_experiment_numbers.py::test_experiment_numbers[[]wong_feasible]",
+    "test_experiment_figures.py::test_plots_are_current[[]saha-smoothness]",
+    "test_docs.py::test_code_runs[[]counting.md]",
     "test_saha2001_runs.py::test_smooth_accelerations_take_the_same_steps_by_every_method",
     "test_experiment_numbers.py::*saha-smoothness]",
     "test_bearing_friction.py::test_friction_and_reactions_of_a_tree_agree[[][023]*",
