@@ -154,7 +154,7 @@ def scalar_code(graph: Graph, width: int, dtype: str, chunk: int | None = None) 
     if graph.tape.columnwise_notes:
         graph = outline_columns(graph, MIN_SAVED_OPERATIONS, known=width > 1, apart=not host().avx512)
     columns = column_code.column_calls(graph, 1, width, dtype) if graph.calls else {}
-    written = column_code.written_elements(columns)
+    written = column_code.written_elements(columns) if columns else {}
     sequence = items(graph, order(graph, _window_nodes(graph), late=bool(columns)), written)
     return _printer(graph, 1, width, dtype, sequence, chunk, columns=columns)
 

@@ -465,7 +465,7 @@ def _explicit_damping(
         slope = a.resistance(0.0, 0.0, 0.0, [0.0] * len(a.states), 0.0)
         explicit = min(float(slope), actuators.get(number, np.inf) / h)
         yield s.mechanism.columns[1].index(a.joint), explicit, True
-    if implicit is None:
+    if implicit is None and s.bearings:
         yield from ((k, slope, False) for k, slope in _bearing_slopes(s, tree))
 
 

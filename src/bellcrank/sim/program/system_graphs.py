@@ -301,8 +301,8 @@ class Dynamics(ABC):
         shown
             Use accelerations that are valid in any row of a record (`shown`).
         """
-        solved, imposed = SolvedMotion(self.accelerations(y, tau, shown)), requirements(self.system, t, y)
-        if imposed is not None:
+        s, solved = self.system, SolvedMotion(self.accelerations(y, tau, shown))
+        if (s.motions or s.latches) and (imposed := requirements(s, t, y)) is not None:
             solved = imposed.imposed(solved.accelerations, partial(self.force_response, y, shown=shown))
         return with_bearing_friction(self, t, y, tau, solved, shown) if self.system.bearings else solved
 

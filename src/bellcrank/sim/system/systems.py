@@ -318,7 +318,8 @@ class System:
         """Return the columns of all force elements with their units."""
         m = self.mechanism
         columns = element_forces.element_columns(m, self.elements) if self.elements else {}
-        columns |= latch_equations.latch_columns(self.latches)
+        if self.latches:
+            columns |= latch_equations.latch_columns(self.latches)
         return columns | (joint_loads.bearing_columns(m, self.bearings) if self.bearings else {})
 
     @property
@@ -592,10 +593,12 @@ def _checked_elements(
 ) -> tuple[tuple[Element, ...], tuple[BearingFriction, ...], tuple[Latch, ...]]:
     """Return the force elements by position and velocity, those by the force in a joint, and latches."""
     elements = () if is_omitted(given) else element_forces.checked_elements(m, given)
-    bearings = [e for e in elements if isinstance(e, BearingFriction)]
-    latches = [e for e in elements if isinstance(e, Latch)]
+    bearings = tuple(e for e in elements if isinstance(e, BearingFriction))
+    latches = tuple(e for e in elements if isinstance(e, Latch))
     others = tuple(e for e in elements if not isinstance(e, BearingFriction | Latch))
-    return others, joint_loads.checked_bearings(m, bearings), latch_equations.checked_latches(m, latches)
+    if bearings:
+        bearings = joint_loads.checked_bearings(m, bearings)
+    return others, bearings, latch_equations.checked_latches(m, latches) if latches else latches
 
 
 def _checked_controllers(given: Any) -> tuple[Sampled, ...]:
