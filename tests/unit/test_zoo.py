@@ -47,6 +47,8 @@ def test_numbers_are_those_of_the_shared_table() -> None:
             mine = ours.get({"inertia_diag": "inertia", "inertia_diag_1": "inertia_trunk"}.get(key, key))
             if key == "b":  # their "variable" is 0 here
                 value = [0 if x == "variable" else x for x in value]
+            if key == "control":  # its sentence "spool x = v" contradicts the thesis (docs/experiments/wong-5.5.2.md)
+                mine, value = ({k: x for k, x in given.items() if k != "law"} for given in (mine, value))
             if key not in ("note", "source", "theta0", "theta0_deg", "b3_0", "free_fall"):
                 assert mine == value, (name, key)
 
