@@ -53,7 +53,7 @@ def test_each_refinement_multiplies_the_error_by_that_of_the_solver(
 
 @pytest.mark.parametrize("sizes", [(1.0,), (1.0, 0.1), (1e-2, 1.0), (1e-4, 1.0)])
 def test_ill_conditioned_mass_matrices_are_measured(sizes: tuple[float, ...]) -> None:
-    """Of equations without redundancy, the condition of the mass matrix as a matrix of correlations decides."""
+    """Without redundant equations, the condition of the mass matrix, scaled to unit diagonal, decides."""
     m = four_bar_tower(sizes, [1.0] * len(sizes))
     q = m.loop_analysis.samples
     M = np.asarray(m.mass_matrix(q[0]))

@@ -229,7 +229,7 @@ def test_stepper_holds_a_closed_latch_as_a_run_does() -> None:
 
 
 def test_latch_loads_bearings() -> None:
-    """A part that hangs on a latch loads the pin by its weight, too."""
+    """The weight of a part that a latch carries also loads the pin."""
 
     def hanging(part: str, elements: list[Any]) -> bc.System:
         return bc.system(arm(part).build(), elements=[*elements, BearingFriction("pin", "shoulder", 0.2, radius=0.05)])

@@ -236,7 +236,7 @@ def test_a_deadlock_is_refused() -> None:
 
 
 def test_two_that_both_send_first_deadlock_if_they_must_meet() -> None:
-    """Where a message keeps both ends busy, a send waits for the receiver."""
+    """A send waits for its receiver if a message keeps both processors busy."""
     s = crossing()
     posted = processor_programs(s)
     assert all(_first(row, Send) < _first(row, Receive) for row in posted.steps)

@@ -52,7 +52,7 @@ def test_statements_exclude_something() -> None:
 
 
 def test_runs_equal_those_of_the_experiment() -> None:
-    """The same numbers give the run of `bellcrank papers wong-5.5.2`: the batch has no system of its own."""
+    """The batch reproduces the run of `bellcrank papers wong-5.5.2` from the same numbers."""
     from bellcrank.papers.wong.experiments import simulate_mode
 
     values = {

@@ -91,7 +91,7 @@ def bearing_description(mechanism: Mechanism, e: BearingFriction) -> dict[str, A
 
 @dataclass(frozen=True)
 class BearingPlace:
-    """Where a bearing acts in one configuration."""
+    """Place and directions of the forces of a bearing, in one configuration."""
 
     kind: str
     rows: list[JacobianRow]  # velocity of each axis of the joint, as rows by v
